@@ -19,6 +19,7 @@
 #include "cli/verb.hpp"
 #include "generator/snippet/dropout_note.hpp"
 #include "generator/snippet/notes.hpp"
+#include "generator/snippet/scale_note.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "runtime/api/decode_gain.hpp"
 #include "runtime/api/thread_pool.hpp"
@@ -66,12 +67,13 @@ std::string verdict_text(const verify::Report& report, const Gradients& gradient
                       verdict.bound_max, verdict.naive_max);
   text += fmt::format("error rms {:.3g}, at most {:.3g}; naive has {:.3g}\n", verdict.error_rms,
                       verdict.bound_rms, verdict.naive_rms);
-  if (report.spread > 0) {
-    text += fmt::format(
-        "  {} elements of out are not judged: NaN or infinity of v may spread to them inside of a "
-        "tile\n",
-        report.spread);
-  }
+  const auto say_unjudged = [&](std::int64_t count, const char* why) {
+    if (count > 0) text += fmt::format("  {} elements of out are not judged: {}\n", count, why);
+  };
+  say_unjudged(report.unjudged.spread, "NaN or infinity of v may spread to them inside of a tile");
+  say_unjudged(report.unjudged.scale,
+               "a scale that is not finite, or an out_scale of 0, reaches them");
+  say_unjudged(report.unjudged.overflow, "float32 does not hold what they come from");
   if (verdict.lse_bound > 0) {
     text += fmt::format("error lse {:.3g}, at most {:.3g}\n", verdict.lse_error, verdict.lse_bound);
   }
@@ -122,6 +124,11 @@ std::string gradients_text(const Gradients& gradients) {
     text += fmt::format("{}: {}, error max {:.3g}, at most {:.3g}, rms {:.3g}, at most {:.3g}\n",
                         name, verdict.ok ? "ok" : "NOT OK", verdict.error_max, verdict.bound_max,
                         verdict.error_rms, verdict.bound_rms);
+    if (verdict.overflow > 0) {
+      text += fmt::format(
+          "  {} of its elements are not judged: float32 does not hold what they come from\n",
+          verdict.overflow);
+    }
     if (verdict.spread == 0) continue;
     text += fmt::format(
         "  {} of its elements are not judged: NaN or infinity of q, k, v, dout, dlse or scores may "
@@ -219,6 +226,10 @@ class CheckVerb : public Verb {
     if (const auto note = dropout_note(spec, report.dropout)) {
       say({*note});
       notes_.push_back(*note);
+    }
+    for (const auto& [kind, value] : report.odd_scales) {
+      notes_.push_back(scale_note(spec, kind, value));
+      say({notes_.back()});
     }
     const bool has_gradients = inputs.gradients() != nullptr;
     if (has_gradients || !outputs_.empty()) run_call(spec, device, inputs, mask_, deterministic_);

@@ -182,6 +182,7 @@ class FuzzVerb : public Verb {
     if (cases_ > 0) options.cases = cases_;
     if (cases_ == 0) options.time = std::chrono::seconds(seconds_);
     options.time_limit = case_limit();
+    require_waits(machine.gpu_target);
     options.run.bounded_waits = bounded_target(machine);
     options.workers = workers_ > 0 ? workers_ : ThreadPool::default_size();
     options.compiles_per_case =
@@ -216,6 +217,15 @@ class FuzzVerb : public Verb {
     advise(state);
     if (unwritten) throw Error(*unwritten);
     return state.ok() && !state.says_nothing() ? kDone : kNegativeVerdict;
+  }
+
+  // gpu_target: empty on a CPU
+  void require_waits(const std::string& gpu_target) const {
+    if (!bounded_waits_ || gpu_target == "sm_90a") return;
+    throw Error(ErrorCode::usage,
+                fmt::format("--bounded-waits is of Hopper's kernels, and cases run on {}",
+                            gpu_target.empty() ? "the CPU" : gpu_target),
+                "leave --bounded-waits out");
   }
 
   std::optional<Target> bounded_target(const FuzzMachine& machine) const {
@@ -375,7 +385,11 @@ class FuzzVerb : public Verb {
   ExitStatus replay() const {
     const fuzz::FuzzCase fuzz_case = fuzz::case_from_file(replay_);
     fuzz::RunOptions options{.check_undefined_every = 1};
-    if (fuzz_case.target == "cuda") options.bounded_waits = bounded_target(fuzz_machine("cuda"));
+    if (bounded_waits_) {
+      const FuzzMachine machine = fuzz_machine(fuzz_case.target == "cuda" ? "cuda" : "cpu");
+      require_waits(machine.gpu_target);
+      options.bounded_waits = bounded_target(machine);
+    }
     const fuzz::Outcome outcome = fuzz::run_isolated(fuzz_case, options);
     require_machine(outcome, fuzz_case.target);
     const std::vector<fuzz::Outcome> parts = fuzz::taken_apart(outcome);

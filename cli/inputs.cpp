@@ -154,7 +154,14 @@ verify::RandomOptions random_options(const Spec& spec, const InputArguments& arg
   return {.null_extents = parse_buffer_extents(spec, arguments.buffers)};
 }
 
-void refuse_buffer_extents(const InputArguments& arguments) {
+// What says how random contents are made.
+void refuse_random_options(const Spec& spec, const InputArguments& arguments) {
+  if (arguments.seed) {
+    const bool draws = spec.has_dropout() && !spec.has_seed_buffer();
+    throw Error(ErrorCode::usage, "--seed is of random contents, and --inputs is a file",
+                draws ? "leave --seed out: --scalar seed=N is the seed of dropout"
+                      : "leave --seed out: every tensor comes from the file");
+  }
   if (arguments.buffers.empty()) return;
   throw Error(ErrorCode::usage, "--buffer gives extents of random buffers, and --inputs is a file",
               "leave --buffer out: the file's buffers have their extents");
@@ -285,7 +292,7 @@ CallInputs CallInputs::load(const Spec& spec, const InputArguments& arguments) {
   Bindings(spec, inputs.problem_.snippet).check(spec, inputs.problem_.shape);
   if (!spec.gradients.empty()) {
     inputs.gradients_ = CallGradients::load(spec, inputs.problem_, inputs.out_.view(),
-                                            inputs.file_.tensors, arguments.seed);
+                                            inputs.file_.tensors, arguments.seed.value_or(0));
   }
   return inputs;
 }
@@ -314,7 +321,7 @@ CallInputs CallInputs::load_for_mask(const Spec& spec, const InputArguments& arg
 }
 
 void CallInputs::take_file(const Spec& spec, const InputArguments& arguments, bool with_qkv) {
-  refuse_buffer_extents(arguments);
+  refuse_random_options(spec, arguments);
   file_ = read_tensors(arguments.inputs, FileNames(spec, with_qkv, arguments.others));
   for (const auto& [name, buffer] : spec.buffers) {
     problem_.snippet.buffers[name] = file_.tensors.at(name).view();
@@ -339,7 +346,7 @@ void CallInputs::take_random(const Spec& spec, const InputArguments& arguments,
   require_present(bytes_of_qkv(spec, shape) + bytes_of_buffers(spec, shape, options) +
                       bytes_of_outputs(spec, shape),
                   shape.describe());
-  random_ = verify::random_inputs(spec, shape, arguments.seed, options);
+  random_ = verify::random_inputs(spec, shape, arguments.seed.value_or(0), options);
   problem_ = random_->problem();
 }
 
@@ -357,7 +364,7 @@ void CallInputs::take_random_packed(const Spec& spec, const InputArguments& argu
   require_present(bytes_of_qkv(spec, shape) + bytes_of_buffers(spec, shape, options) +
                       bytes_of_outputs(spec, shape),
                   packed.describe());
-  random_packed_ = verify::random_packed_inputs(spec, lengths, arguments.seed, options);
+  random_packed_ = verify::random_packed_inputs(spec, lengths, arguments.seed.value_or(0), options);
   problem_ = random_packed_->problem();
 }
 
@@ -365,7 +372,7 @@ void CallInputs::take_random_buffers(const Spec& spec, const InputArguments& arg
                                      const Shape& shape) {
   const verify::RandomOptions options = random_options(spec, arguments);
   require_present(bytes_of_buffers(spec, shape, options), shape.describe());
-  random_ = verify::random_snippet_inputs(spec, shape, arguments.seed, options);
+  random_ = verify::random_snippet_inputs(spec, shape, arguments.seed.value_or(0), options);
   problem_ = random_->problem();
 }
 

@@ -27,7 +27,7 @@ struct InputArguments {
   std::vector<std::string> buffers = {};  ///< NAME=EXTENT,...
   /// Tensors that may stand in the file of the inputs too.
   std::vector<std::string> others = {};
-  std::uint64_t seed = 0;  ///< of random contents
+  std::optional<std::uint64_t> seed = {};  ///< of random contents; none: 0
   std::optional<std::int64_t> q_offset;
   std::optional<std::int64_t> kv_offset;
   std::optional<double> scale;

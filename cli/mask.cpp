@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/error.hpp"
 #include "cli/arguments.hpp"
 #include "cli/call.hpp"
 #include "cli/files.hpp"
@@ -71,6 +72,7 @@ class MaskVerb : public Verb {
 
   ExitStatus execute() override {
     const Spec spec = spec_from_file(spec_);
+    require_takes_seed();
     const std::vector<std::filesystem::path> read = {spec_, arguments_.inputs, mask_};
     require_writable(outputs_, "--outputs", read);
     require_writable(flex_, "--flex", read);
@@ -100,6 +102,13 @@ class MaskVerb : public Verb {
   }
 
  private:
+  // Buffers decide nothing of lists, but what a drawing shows of the snippets.
+  void require_takes_seed() const {
+    if (!arguments_.seed || mask_.empty() || picture_.is_drawing()) return;
+    throw Error(ErrorCode::usage, "--seed is of random buffers, and --mask gives the lists",
+                "leave --seed out: no list depends on a buffer then");
+  }
+
   // Without a mask_mod there may still be lists, or scores to draw.
   bool takes_lists() const { return !mask_.empty() || picture_.scores; }
 

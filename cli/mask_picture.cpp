@@ -73,14 +73,18 @@ void PictureArguments::declare(CLI::App& app) {
   app.add_flag("--tiles", tiles, "draw tiles also where elements would be drawn");
 }
 
+bool PictureArguments::is_drawing() const {
+  const std::string extension = extension_of(path);
+  return extension == ".svg" || extension == ".png";
+}
+
 void PictureArguments::check(const Spec& spec, const Shape& shape) const {
   const std::string extension = extension_of(path);
-  const bool is_drawing = extension == ".svg" || extension == ".png";
-  if (!path.empty() && !is_drawing && extension != ".txt") {
+  if (!path.empty() && !is_drawing() && extension != ".txt") {
     throw Error(ErrorCode::usage, fmt::format("--picture \"{}\" has no known format", path),
                 "name a .svg, .png or .txt file; a pipe or device gets text");
   }
-  if (!is_drawing && (b || h || scores || tiles)) {
+  if (!is_drawing() && (b || h || scores || tiles)) {
     throw Error(ErrorCode::usage, "--b, --h, --scores and --tiles belong to a drawing",
                 "add --picture FILE.svg or --picture FILE.png");
   }

@@ -20,6 +20,9 @@ struct PictureArguments {
 
   void declare(CLI::App& app);
 
+  /// Whether a drawing was asked for: a .svg or .png file, which shows what the snippets decide.
+  bool is_drawing() const;
+
   /// @throws Error with code usage for a name without a known extension, for options that belong to
   /// a picture where there is none, and for an index that the shape does not have
   void check(const Spec& spec, const Shape& shape) const;

@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/file_io.hpp"
+#include "base/printable_number.hpp"
 #include "fuzz/expression_json.hpp"
 #include "fuzz/relation.hpp"
 #include "generator/render/kernel_source.hpp"
@@ -98,7 +99,7 @@ Json json_of(const Placement& placement) {
 Json json_of(const std::map<std::string, double>& values) {
   Json json = Json::object();
   for (const auto& [name, value] : values) {
-    json[name] = std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
+    json[name] = std::isfinite(value) ? Json(value) : Json(fmt::format("{}", printable(value)));
   }
   return json;
 }

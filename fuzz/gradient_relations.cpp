@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable_number.hpp"
 #include "fuzz/case_gradients.hpp"
 #include "fuzz/packing.hpp"
 #include "fuzz/relation_calls.hpp"
@@ -45,7 +46,7 @@ class GradientChecks {
         const double got = read_element(b.data(), b.dtype(), i);
         if (is_same(got, round_to(b.dtype(), wanted), step_of(b.dtype()))) continue;
         return {.message = fmt::format("twice dout gives {} in element {} of {}, and not twice {}",
-                                       got, i, name, wanted / 2)};
+                                       printable(got), i, name, printable(wanted / 2))};
       }
     }
     return {};

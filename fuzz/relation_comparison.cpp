@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable_number.hpp"
 #include "runtime/io/float16.hpp"
 
 namespace tilewright::verify::fuzz {
@@ -34,8 +35,9 @@ void compare(const char* name, const Values& got, const Values& wanted, double b
     if (share <= 1) {
       result.share_of_bound = std::max(result.share_of_bound, share);
     } else if (result.message.empty()) {
-      result.message = fmt::format("{}[{}] is {}, but the other side says {} (at most {} apart)",
-                                   name, i, got.data[i], expected, bound);
+      result.message =
+          fmt::format("{}[{}] is {}, but the other side says {} (at most {} apart)", name, i,
+                      printable(got.data[i]), printable(expected), printable(bound));
     }
   }
 }

@@ -19,6 +19,14 @@ bool Values::is_finite_row(std::int64_t b, std::int64_t h, std::int64_t r) const
   return std::all_of(begin, begin + width, [](double x) { return std::isfinite(x); });
 }
 
+double Values::greatest_magnitude() const {
+  double greatest = 0;
+  for (const double value : data) {
+    if (std::isfinite(value)) greatest = std::max(greatest, std::fabs(value));
+  }
+  return greatest;
+}
+
 Values read_values(const TensorView& tensor, Layout layout) {
   // Of packed rows there is one batch.
   const int first = layout == Layout::packed ? 0 : 1;

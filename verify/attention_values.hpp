@@ -41,6 +41,8 @@ struct Values {
   }
   /// Whether all elements of the row are finite.
   bool is_finite_row(std::int64_t b, std::int64_t h, std::int64_t r) const;
+  /// Of the finite elements.
+  double greatest_magnitude() const;
 };
 
 /// What attention computes, in double whatever dtype it came from.

@@ -15,8 +15,10 @@
 #include "runtime/call/promised_order.hpp"
 #include "runtime/library/kernel_library.hpp"
 #include "verify/fast_math.hpp"
+#include "verify/float_overflow.hpp"
 #include "verify/freed_pages.hpp"
 #include "verify/naive.hpp"
+#include "verify/odd_scales.hpp"
 #include "verify/outputs.hpp"
 #include "verify/parts.hpp"
 #include "verify/positions.hpp"
@@ -123,6 +125,7 @@ class Checker::Implementation {
     const Expected& wanted = known ? *known : found.emplace(expected(problem));
     report.mask_disagreements = wanted.mask_disagreements;
     report.dropout = wanted.dropout;
+    report.odd_scales = wanted.odd_scales;
     report.ms.reference = wanted.reference_ms;
     report.ms.naive = wanted.naive_ms;
     say("comparing", 1);
@@ -146,6 +149,7 @@ class Checker::Implementation {
       }
       const DenseProblem dense = parts.read(piece);
       if (dense.dropout) expected.dropout = dense.dropout->p;
+      take_odd_scales(dense, expected);
       Reference reference = timed(expected.reference_ms, [&] {
         return reference_attention(
             dense,
@@ -160,6 +164,7 @@ class Checker::Implementation {
                     float_snippets(problem, piece), progress),
             naive_dtype(), spec().output_dtype(), threads_, products());
       });
+      find_unjudged(problem, piece, dense, reference.values, naive, expected);
       put_rows(std::move(reference.values.out), piece, expected.reference.values.out);
       put_rows(std::move(reference.values.lse), piece, expected.reference.values.lse);
       put_rows(std::move(reference.values.max_scores), piece, expected.reference.values.max_scores);
@@ -168,9 +173,6 @@ class Checker::Implementation {
         expected.naive.weights = std::move(naive.weights);
       }
       put_rows(std::move(naive.out), piece, expected.naive.out);
-      if (auto spread = value_spread(dense, float_snippets(problem, piece), spec().block)) {
-        put_spread(std::move(*spread), piece, expected);
-      }
       if (!naive.lse.data.empty()) {
         put_rows(std::move(naive.lse), piece, expected.naive.lse);
         put_rows(std::move(naive.max_scores), piece, expected.naive.max_scores);
@@ -179,6 +181,7 @@ class Checker::Implementation {
       expected.reference.max_abs_score =
           std::max(expected.reference.max_abs_score, reference.max_abs_score);
     }
+    leave_out(expected.unjudged, expected.reference.values);
     expected.mask_disagreements = disagreements;
     expected.rule = rule_of(attention_, expected.reference.max_abs_score);
     return expected;
@@ -191,28 +194,65 @@ class Checker::Implementation {
     if (options_.progress) options_.progress(step, share);
   }
 
-  static void put_spread(Values part, const Parts::Piece& piece, Expected& expected) {
-    const Values& out = expected.reference.values.out;
-    if (expected.spread.data.empty()) {
-      expected.spread = Values::zeros(out.batch, out.heads, out.rows, out.width);
+  static void take_odd_scales(const DenseProblem& dense, Expected& expected) {
+    for (const auto& [kind, scales] : {std::pair(SnippetKind::q_scale, &dense.q_scales),
+                                       std::pair(SnippetKind::k_scale, &dense.k_scales),
+                                       std::pair(SnippetKind::v_scale, &dense.v_scales)}) {
+      if (scales->odd) expected.odd_scales.emplace(kind, *scales->odd);
     }
-    put_rows(std::move(part), piece, expected.spread);
+    for (const double scale : dense.out_scales) {
+      if (is_odd_out_scale(scale)) expected.odd_scales.emplace(SnippetKind::out_scale, scale);
+    }
   }
 
-  // What NaN and infinity of v may have reached is not judged: the reference takes its place.
-  // Returns how many elements there are.
-  static std::int64_t leave_out_spread(const Expected& wanted, AttentionValues& got) {
-    std::int64_t count = 0;
-    for (std::size_t i = 0; i < wanted.spread.data.size(); ++i) {
-      const double reference = wanted.reference.values.out.data[i];
-      double& element = got.out.data[i];
-      if (wanted.spread.data[i] == 0 || std::isfinite(element) || !std::isfinite(reference)) {
-        continue;
-      }
-      element = reference;
-      ++count;
+  // Of a part. reference and naive: the part's.
+  void find_unjudged(const Problem& problem, const Parts::Piece& piece, const DenseProblem& dense,
+                     const AttentionValues& reference, const AttentionValues& naive,
+                     Expected& expected) const {
+    const RowSnippets<float> in_float = float_snippets(problem, piece);
+    const auto mark = [&](const Values& part, NotJudged reason, Values& whole, double where = 1) {
+      mark_unjudged(part, where, piece, reason, problem, whole);
+    };
+    Unjudged& unjudged = expected.unjudged;
+    if (const auto spread = value_spread(dense, in_float, spec().block)) {
+      mark(*spread, NotJudged::spread, unjudged.infinite, kThroughDropped);
+      mark(*spread, NotJudged::weight, unjudged.infinite, kThroughKept);
     }
-    return count;
+    std::atomic<std::int64_t> unused = 0;
+    if (const auto overflow = float_overflow(
+            dense, in_float, double_snippets(problem, piece, unused), reference, naive)) {
+      mark(overflow->out, NotJudged::overflow, unjudged.infinite);
+      mark(overflow->rows, NotJudged::overflow, unjudged.out_rows);
+      mark(overflow->rows, NotJudged::overflow, unjudged.score_rows);
+    }
+    if (const auto reach = reach_of_odd_scales(dense, in_float, spec().block)) {
+      mark(reach->out, NotJudged::scale, unjudged.out_rows);
+      mark(reach->scores, NotJudged::scale, unjudged.score_rows);
+    }
+  }
+
+  // Where the part is `where`.
+  static void mark_unjudged(const Values& part, double where, const Parts::Piece& piece,
+                            NotJudged reason, const Problem& problem, Values& whole) {
+    if (whole.data.empty()) {
+      const bool is_packed = problem.sequences.has_value();
+      whole = Values::zeros(is_packed ? 1 : part.batch, part.heads,
+                            is_packed ? problem.shape.q_len : part.rows, part.width);
+    }
+    const std::int64_t count = part.rows * part.width;
+    for (std::int64_t b = 0; b < part.batch; ++b) {
+      for (std::int64_t h = 0; h < part.heads && count > 0; ++h) {
+        double* const to = whole.row(b, h, piece.row);
+        for (std::int64_t i = 0; i < count; ++i) {
+          if (part.row(b, h, 0)[i] == where) to[i] = static_cast<double>(reason);
+        }
+      }
+    }
+  }
+
+  UnjudgedCounts leave_out_of(const Expected& wanted, AttentionValues& got) const {
+    return leave_out(wanted.unjudged, wanted.reference.values, wanted.naive, spec().output_dtype(),
+                     got);
   }
 
   // Rows of a packed call that belong to no sequence stay NaN, which judge() leaves out.
@@ -227,7 +267,7 @@ class Checker::Implementation {
     expected.reference.values = {
         .out = empty(spec().value_head_dim()), .lse = empty(1), .max_scores = empty(1)};
     expected.naive.out = empty(spec().value_head_dim());
-    if (naive_dtype() == DType::f32) {
+    if (!is_float8(naive_dtype())) {
       expected.naive.lse = expected.naive.max_scores = empty(1);
     }
     return expected;
@@ -326,8 +366,8 @@ class Checker::Implementation {
     const Rule rule = rule_of(*other_, wanted.reference.max_abs_score);
     AttentionValues values = values_of(outputs.values(spec()), problem);
     AttentionValues other_values = values_of(there.values(spec()), problem);
-    leave_out_spread(wanted, values);
-    leave_out_spread(wanted, other_values);
+    leave_out_of(wanted, values);
+    leave_out_of(wanted, other_values);
     report.other_verdict =
         judge(other_values, wanted.reference.values, wanted.naive, rule, place_of_rows(problem));
     report.agreement =
@@ -339,7 +379,7 @@ class Checker::Implementation {
   void judge_all(const Problem& problem, const Outputs& outputs, const CallFacts& facts,
                  const Expected& wanted, Report& report) const {
     AttentionValues values = values_of(outputs.values(spec()), problem);
-    report.spread = leave_out_spread(wanted, values);
+    report.unjudged = leave_out_of(wanted, values);
     report.verdict =
         judge(values, wanted.reference.values, wanted.naive, wanted.rule, place_of_rows(problem));
     if (problem.sequences) judge_sequences(problem, values, wanted, report);
@@ -350,7 +390,7 @@ class Checker::Implementation {
                 (!report.mask_verdict || report.mask_verdict->ok);
     if (options_.theirs) {
       AttentionValues theirs = values_of(*options_.theirs, problem);
-      leave_out_spread(wanted, theirs);
+      leave_out_of(wanted, theirs);
       judge_theirs(problem, values, theirs, wanted, report);
     }
   }

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "../generator/snippet/snippet.hpp"
 #include "../generator/spec/spec.hpp"
 #include "../runtime/api/attention.hpp"
 #include "agreement.hpp"
@@ -17,6 +19,7 @@
 #include "problem.hpp"
 #include "reference.hpp"
 #include "undefined_behaviour.hpp"
+#include "unjudged.hpp"
 
 namespace tilewright::verify {
 
@@ -57,9 +60,9 @@ struct StepTimes {
 struct Report {
   bool ok = true;  ///< results, the block mask and the memory around out are right, promises kept
   Verdict verdict;
-  /// Elements of out that are NaN or infinite where the reference is finite, and may be: v's spread
-  /// to them inside of a tile (value_spread.hpp).
-  std::int64_t spread = 0;
+  UnjudgedCounts unjudged;  ///< elements of out that are not judged, and why
+  /// One value of each scale that has NaN or infinity, or of out_scale one below 2^-126.
+  std::map<SnippetKind, double> odd_scales = {};
   /// Why a sequence of a packed call is wrong where it is judged alone, of the first few that are.
   std::vector<std::string> sequence_reasons = {};
   /// Of the device that it was compared with.
@@ -111,7 +114,8 @@ class Checker {
     Reference reference;
     AttentionValues naive;
     Rule rule;
-    Values spread = {};  ///< of out, as value_spread has it; without elements where v is finite
+    Unjudged unjudged = {};                         ///< reference is NaN in these rows
+    std::map<SnippetKind, double> odd_scales = {};  ///< Report's
     /// Of each part of the call (Parts): the greatest magnitude of its modified scores.
     std::vector<double> max_abs_scores = {};
     std::int64_t mask_disagreements = 0;

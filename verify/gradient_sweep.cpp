@@ -21,7 +21,7 @@ class HeadSweep {
  public:
   HeadSweep(const DenseProblem& problem, const GradientInputs& inputs,
             const RowSnippets<Score>& snippets, const RowSlopes<Score>& slopes,
-            const GradientRounding<Score>& rounding, const KinkSearch& search,
+            const GradientRounding<Score>& rounding, const FloatSearch& search,
             GradientValues& values, GradientSizes* sizes)
       : problem_(problem),
         inputs_(inputs),
@@ -37,12 +37,22 @@ class HeadSweep {
         named_of_weights(named_terms.size()),
         named_magnitudes(named_terms.size()),
         named_ambiguous(named_terms.size()),
-        named_undefined(named_terms.size()) {
+        named_undefined(named_terms.size()),
+        named_infinite(named_terms.size()),
+        named_unknown(named_terms.size()),
+        scores_may_overflow_(
+            is_too_large(problem.q.greatest_magnitude() * problem.k.greatest_magnitude() *
+                         static_cast<double>(problem.q.width))),
+        products_may_overflow_(inputs.dout.greatest_magnitude() * problem.v.greatest_magnitude() *
+                                   static_cast<double>(problem.v.width) >=
+                               std::numeric_limits<float>::max()) {
     const auto columns = static_cast<std::size_t>(problem.k.rows);
-    for (std::vector<Score>* one :
-         {&scores_, &modified_, &p_, &d_, &slope_, &dy_, &weight_, &of_weight_, &factor_, &met_}) {
+    for (std::vector<Score>* one : {&scores_, &modified_, &p_, &d_, &slope_, &dy_, &weight_,
+                                    &of_weight_, &overflow_, &factor_, &met_}) {
       one->resize(columns);
     }
+    float_scores_.resize(columns);
+    float_values_.resize(columns);
     keep_.resize(columns);
     if constexpr (sizeof(Score) > sizeof(float)) {
       if (search.slopes != nullptr) kinks_.emplace(slopes, *search.slopes, columns);
@@ -54,16 +64,23 @@ class HeadSweep {
     b_ = problem_.k.batch == 1 ? 0 : b;
     v_b_ = problem_.v.batch == 1 ? 0 : b;
     h_kv_ = h / (problem_.q.heads / problem_.k.heads);
-    if (!weigh(b, h, row)) return;
+    const bool has_weights = weigh(b, h, row);
+    if (sizes_ != nullptr && score_overflows(b, h, row)) return mark_unknown(b, h, row);
+    if (!has_weights) return;
     if (sizes_ != nullptr && std::isnan(lse_)) mark_undefined(b, h, row);
     const double* const dout = inputs_.dout.row(b, h, row);
     const Score delta = delta_of(b, h, row, dout);
     const double delta_size = sizes_ == nullptr ? 0 : size_of_delta(b, h, row, dout);
     slopes_.slopes(b, h, row, scores_.data(), slope_.data());
     const bool has_kinks = look_for_kinks(b, h, row);
+    find_float_slopes(b, h, row);
     for (std::size_t c = 0; c < p_.size(); ++c) {
-      dy_[c] = weight_[c] = of_weight_[c] = 0;
-      if (p_[c] == 0) continue;
+      dy_[c] = weight_[c] = of_weight_[c] = overflow_[c] = 0;
+      if (p_[c] == 0) {
+        if (sizes_ != nullptr && dropped_overflows(c, dout, delta_size))
+          mark_infinite(b, h, row, c);
+        continue;
+      }
       const Score product = dot(dout, problem_.v.row(v_b_, h_kv_, index(c)), problem_.v.width);
       const Score dp = factor_[c] == 0 ? Score(0) : round_(product * factor_[c]);
       dy_[c] = p_[c] * (dp - delta);
@@ -72,6 +89,7 @@ class HeadSweep {
         const double size = size_of_dot(dout, v) * static_cast<double>(factor_[c]) + delta_size;
         weight_[c] = p_[c] * static_cast<Score>(size);
         of_weight_[c] = std::fabs(dy_[c]) * row_maximum_;
+        if (overflows(c, size)) mark_infinite(b, h, row, c);
       }
       add_element(b, h, row, c, dout);
       if (has_kinks) add_ambiguity(b, h, row, c);
@@ -82,6 +100,7 @@ class HeadSweep {
       slopes_.add(b, h, row, scores_.data(), weight_.data(), named_terms.data());
       slopes_.add_magnitudes(b, h, row, scores_.data(), of_weight_.data(), named_of_weights.data());
       slopes_.add_magnitudes(b, h, row, scores_.data(), dy_.data(), named_magnitudes.data());
+      slopes_.add(b, h, row, scores_.data(), overflow_.data(), named_infinite.data());
     }
     if constexpr (sizeof(Score) > sizeof(float)) {
       if (!has_kinks) return;
@@ -156,6 +175,87 @@ class HeadSweep {
       slopes_.add(b, h, row, scores_.data(), dy_.data(), named_undefined.data());
   }
 
+  // Whether float32 overflows in a kept score's products, or in what score_mod makes of it, or
+  // rounds the greatest score by more than a weight can bear (kShareOfWeights of gradients.cpp).
+  bool score_overflows(std::int64_t b, std::int64_t h, std::int64_t row) {
+    constexpr double kGreatestScore = 0x1p22;
+    if (row_maximum_ >= kGreatestScore) return true;
+    if (scores_may_overflow_) {
+      const double* const q = problem_.q.row(b, h, row);
+      for (std::size_t c = 0; c < p_.size(); ++c) {
+        const double* const k = problem_.k.row(b_, h_kv_, index(c));
+        double size = 0;
+        for (std::int64_t d = 0; d < problem_.q.width; ++d) size += std::fabs(q[d] * k[d]);
+        if (keep_[c] != 0 && is_too_large(size)) return true;
+      }
+    }
+    if (search_.snippets == nullptr) return false;
+    std::vector<unsigned char> unused(p_.size());
+    for (std::size_t c = 0; c < p_.size(); ++c) float_scores_[c] = static_cast<float>(scores_[c]);
+    (*search_.snippets)(b, h, row, float_scores_.data(), float_values_.data(), unused.data());
+    for (std::size_t c = 0; c < p_.size(); ++c) {
+      if (keep_[c] != 0 && std::isfinite(modified_[c]) && !std::isfinite(float_values_[c]))
+        return true;
+    }
+    return false;
+  }
+
+  bool is_too_large(double size) const {
+    return std::isfinite(size) &&
+           std::max(size, size * std::fabs(problem_.scale)) >= std::numeric_limits<float>::max();
+  }
+
+  static void mark_row(double* row, std::int64_t width, double mark) {
+    for (std::int64_t i = 0; i < width; ++i) row[i] = std::max(row[i], mark);
+  }
+
+  void mark_unknown(std::int64_t b, std::int64_t h, std::int64_t row) {
+    constexpr double kMark = GradientSizes::kUnknown;
+    mark_row(sizes_->overflow.dq.row(b, h, row), problem_.q.width, kMark);
+    for (std::size_t c = 0; c < p_.size(); ++c) {
+      overflow_[c] = keep_[c] != 0 ? std::numeric_limits<Score>::quiet_NaN() : Score(0);
+      if (keep_[c] == 0) continue;
+      mark_row(sizes_->overflow.dk.row(b_, h_kv_, index(c)), problem_.k.width, kMark);
+      mark_row(sizes_->overflow.dv.row(v_b_, h_kv_, index(c)), problem_.v.width, kMark);
+    }
+    if (inputs_.cells > 0)
+      slopes_.add(b, h, row, scores_.data(), overflow_.data(), named_unknown.data());
+  }
+
+  void find_float_slopes(std::int64_t b, std::int64_t h, std::int64_t row) {
+    if (sizes_ == nullptr || search_.slopes == nullptr) return;
+    search_.slopes->slopes(b, h, row, float_scores_.data(), float_values_.data());
+  }
+
+  // Whether float32 overflows in the element's dX or on the way there. size: of the terms of dP and
+  // delta.
+  bool overflows(std::size_t c, double size) const {
+    constexpr double kGreatest = std::numeric_limits<float>::max();
+    const double slope = std::fabs(static_cast<double>(slope_[c]));
+    if (!std::isfinite(size) || !std::isfinite(slope)) return false;
+    if (search_.slopes != nullptr && !std::isfinite(float_values_[c])) return true;
+    const double dx = static_cast<double>(weight_[c]) * slope;
+    return size >= kGreatest || slope >= kGreatest ||
+           dx * std::max(1.0, std::fabs(problem_.scale)) >= search_.greatest_dx;
+  }
+
+  // Of an element without a weight, of which kernels compute dP - delta too: 0 times infinity is
+  // NaN.
+  bool dropped_overflows(std::size_t c, const double* dout, double delta_size) const {
+    double size = delta_size;
+    if (products_may_overflow_) {
+      size += size_of_dot(dout, problem_.v.row(v_b_, h_kv_, index(c)));
+    }
+    return std::isfinite(size) && size >= std::numeric_limits<float>::max();
+  }
+
+  void mark_infinite(std::int64_t b, std::int64_t h, std::int64_t row, std::size_t c) {
+    constexpr double kMark = GradientSizes::kMayBeInfinite;
+    mark_row(sizes_->overflow.dq.row(b, h, row), problem_.q.width, kMark);
+    mark_row(sizes_->overflow.dk.row(b_, h_kv_, index(c)), problem_.k.width, kMark);
+    overflow_[c] = std::numeric_limits<Score>::quiet_NaN();
+  }
+
   // P of a row, its lse, the weights that meet V, and out; false where nothing is kept.
   bool weigh(std::int64_t b, std::int64_t h, std::int64_t row) {
     const double* const q = problem_.q.row(b, h, row);
@@ -172,6 +272,7 @@ class HeadSweep {
       keeps_some = true;
       if (modified_[c] > greatest) greatest = modified_[c];
     }
+    row_maximum_ = 0;
     if (!keeps_some) return false;
     Score sum = 0;
     if (problem_.sink) {
@@ -266,9 +367,11 @@ class HeadSweep {
   const std::function<Score(Score)>& round_out_;
   GradientValues& values_;
   GradientSizes* sizes_;
-  const KinkSearch& search_;
+  const FloatSearch& search_;
   std::int64_t b_ = 0, v_b_ = 0, h_kv_ = 0;
   std::vector<Score> scores_, modified_, p_, d_, slope_, dy_, weight_, of_weight_, out_;
+  std::vector<Score> overflow_;  // NaN where an element overflows
+  std::vector<float> float_scores_, float_values_;
   Score lse_ = 0;
   Score row_maximum_ = 0;            // the magnitude of the row's greatest score
   std::vector<Score> factor_, met_;  // dropout's factors of P, and the weights that met V
@@ -278,17 +381,27 @@ class HeadSweep {
 
  public:
   std::vector<double> named, named_terms, named_of_weights, named_magnitudes, named_ambiguous,
-      named_undefined;
+      named_undefined, named_infinite, named_unknown;
+
+ private:
+  bool scores_may_overflow_, products_may_overflow_;
 };
 
 void add_to(std::vector<double>& sums, const std::vector<double>& more) {
   for (std::size_t i = 0; i < more.size(); ++i) sums[i] += more[i];
 }
 
+// Marks the cells that are NaN.
+void mark_nan(const std::vector<double>& cells, double mark, std::vector<double>& marks) {
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (std::isnan(cells[i])) marks[i] = std::max(marks[i], mark);
+  }
+}
+
 template <typename Score>
 GradientValues sweep(const DenseProblem& problem, const GradientInputs& inputs,
                      const RowSnippets<Score>& snippets, const RowSlopes<Score>& slopes,
-                     const GradientRounding<Score>& rounding, const KinkSearch& kinks,
+                     const GradientRounding<Score>& rounding, const FloatSearch& search,
                      GradientSizes* sizes, Executor& threads) {
   GradientValues values = zeros_for(problem, inputs);
   if (sizes != nullptr) {
@@ -297,13 +410,14 @@ GradientValues sweep(const DenseProblem& problem, const GradientInputs& inputs,
     sizes->named_magnitudes.assign(static_cast<std::size_t>(inputs.cells), 0);
     sizes->ambiguous = zeros_for(problem, inputs);
     sizes->undefined = zeros_for(problem, inputs);
+    sizes->overflow = zeros_for(problem, inputs);
   }
   const std::int64_t group = problem.q.heads / problem.k.heads;
   const auto heads = static_cast<std::size_t>(problem.k.heads);
   std::vector<std::vector<double>> named(heads), terms(heads), of_weights(heads), magnitudes(heads),
-      ambiguous(heads), undefined(heads);
+      ambiguous(heads), undefined(heads), infinite(heads), unknown(heads);
   threads.parallel_for(problem.k.heads, [&](std::int64_t h_kv, int) {
-    HeadSweep<Score> head(problem, inputs, snippets, slopes, rounding, kinks, values, sizes);
+    HeadSweep<Score> head(problem, inputs, snippets, slopes, rounding, search, values, sizes);
     for (std::int64_t b = 0; b < problem.q.batch; ++b) {
       for (std::int64_t h = h_kv * group; h < (h_kv + 1) * group; ++h) {
         for (std::int64_t row = 0; row < problem.q.rows; ++row) head.row(b, h, row);
@@ -316,6 +430,8 @@ GradientValues sweep(const DenseProblem& problem, const GradientInputs& inputs,
     magnitudes[place] = std::move(head.named_magnitudes);
     ambiguous[place] = std::move(head.named_ambiguous);
     undefined[place] = std::move(head.named_undefined);
+    infinite[place] = std::move(head.named_infinite);
+    unknown[place] = std::move(head.named_unknown);
   });
   for (std::size_t head = 0; head < heads; ++head) {
     add_to(values.named, named[head]);
@@ -325,6 +441,8 @@ GradientValues sweep(const DenseProblem& problem, const GradientInputs& inputs,
     add_to(sizes->named_magnitudes, magnitudes[head]);
     add_to(sizes->ambiguous.named, ambiguous[head]);
     add_to(sizes->undefined.named, undefined[head]);
+    mark_nan(infinite[head], GradientSizes::kMayBeInfinite, sizes->overflow.named);
+    mark_nan(unknown[head], GradientSizes::kUnknown, sizes->overflow.named);
   }
   return values;
 }
@@ -350,9 +468,9 @@ GradientValues sweep_gradients(const DenseProblem& problem, const GradientInputs
 
 GradientValues sweep_reference(const DenseProblem& problem, const GradientInputs& inputs,
                                const RowSnippets<double>& snippets, const RowSlopes<double>& slopes,
-                               const GradientRounding<double>& rounding, const KinkSearch& kinks,
+                               const GradientRounding<double>& rounding, const FloatSearch& search,
                                GradientSizes& sizes, Executor& threads) {
-  return sweep<double>(problem, inputs, snippets, slopes, rounding, kinks, &sizes, threads);
+  return sweep<double>(problem, inputs, snippets, slopes, rounding, search, &sizes, threads);
 }
 
 template GradientValues sweep_gradients(const DenseProblem&, const GradientInputs&,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -63,12 +64,21 @@ struct GradientSizes {
   GradientValues ambiguous;  ///< how far each element may be off (kinks.hpp)
   /// 1 where an element may be NaN: a row whose lse is NaN keeps the element with a score of -inf.
   GradientValues undefined;
+  /// Where float32 does not hold what a kernel computes on the way to an element: kMayBeInfinite
+  /// where an overflow makes it NaN or infinite; kUnknown or more where nothing is known of it, as
+  /// a kept score of the row overflows, or the row's greatest is 2^22 or more: float32's roundings
+  /// of the score and of the stored lse then change a weight by a factor of e.
+  GradientValues overflow;
+
+  static constexpr double kMayBeInfinite = 1, kUnknown = 0x1p32;
 };
 
-/// How ambiguous elements are found, by the reference.
-struct KinkSearch {
-  const RowSlopes<float>* slopes = nullptr;  ///< null: score_mod has no kinks
-  double share_of_score = 0x1p-20;           ///< what score_mod rounds, of the score
+/// How the reference finds elements that float32 decides otherwise: ambiguous ones, and overflows.
+struct FloatSearch {
+  const RowSlopes<float>* slopes = nullptr;                ///< null: the spec has no score_mod
+  const RowSnippets<float>* snippets = nullptr;            ///< likewise
+  double share_of_score = 0x1p-20;                         ///< what score_mod rounds, of the score
+  double greatest_dx = std::numeric_limits<float>::max();  ///< of what dX is rounded to
 };
 
 /// Of the gradients of a call, all 0.
@@ -83,7 +93,7 @@ GradientValues sweep_gradients(const DenseProblem& problem, const GradientInputs
 /// The reference, which also says how large its terms are.
 GradientValues sweep_reference(const DenseProblem& problem, const GradientInputs& inputs,
                                const RowSnippets<double>& snippets, const RowSlopes<double>& slopes,
-                               const GradientRounding<double>& rounding, const KinkSearch& kinks,
+                               const GradientRounding<double>& rounding, const FloatSearch& search,
                                GradientSizes& sizes, Executor& threads);
 
 }  // namespace tilewright::verify

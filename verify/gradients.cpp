@@ -12,10 +12,13 @@
 #include <fmt/format.h>
 
 #include "base/float_environment.hpp"
+#include "base/printable_number.hpp"
 #include "generator/spec/gradients.hpp"
 #include "runtime/io/float16.hpp"
+#include "verify/digits.hpp"
 #include "verify/gradient_spread.hpp"
 #include "verify/gradient_sweep.hpp"
+#include "verify/judge.hpp"
 #include "verify/parts.hpp"
 #include "verify/positions.hpp"
 #include "verify/random.hpp"
@@ -29,6 +32,12 @@ constexpr double kShareOfTerms = 0x1p-22;
 constexpr double kShareOfWeights = 0x1p-22;
 constexpr double kErrorOfFastFunctions = 0x1p-11;  // of a score
 
+double greatest_of(DType dtype) {
+  return dtype == DType::f16    ? 65504
+         : dtype == DType::bf16 ? 0x1.FEp127
+                                : std::numeric_limits<float>::max();
+}
+
 // In [0, 1), of a number's bits: the same in every run and thread.
 double uniform_of(double value, std::size_t draw) {
   std::uint64_t bits = std::bit_cast<std::uint64_t>(value) + draw * 0x9e3779b97f4a7c15;
@@ -40,9 +49,9 @@ double uniform_of(double value, std::size_t draw) {
 // To a neighbour, the nearer one more often.
 double round_stochastically(DType dtype, double value, std::size_t draw) {
   const double ulp = ulp_at(dtype, value);
-  if (!std::isfinite(value) || !(ulp > 0)) return round_to(dtype, value);
+  if (!std::isfinite(value) || !(ulp > 0)) return round_digits(dtype, value);
   const double below = std::floor(value / ulp) * ulp;
-  return round_to(dtype, uniform_of(value, draw) < (value - below) / ulp ? below + ulp : below);
+  return round_digits(dtype, uniform_of(value, draw) < (value - below) / ulp ? below + ulp : below);
 }
 
 std::vector<double> elements_of(const TensorView& view) {
@@ -88,6 +97,7 @@ struct Compared {
   std::vector<double> got, reference, terms, of_weights;
   std::vector<double> ambiguous;  // how far an element may be off without being wrong
   std::vector<double> spread;     // not 0 where NaN or infinity of an input may be
+  std::vector<double> overflow;   // as GradientSizes has it
   std::vector<std::vector<double>> naive;
   double share_of_terms = kShareOfTerms;
   double floor_of_sum = 0;  // what adding up its terms rounds
@@ -101,8 +111,22 @@ double greatest_magnitude(const std::vector<double>& values) {
   return greatest;
 }
 
+// Elements of which nothing is known count nowhere.
+void leave_out_unknown(Compared& one) {
+  for (std::size_t i = 0; i < one.got.size(); ++i) {
+    if (one.overflow[i] < GradientSizes::kUnknown) continue;
+    one.got[i] = one.reference[i] = std::numeric_limits<double>::quiet_NaN();
+    one.terms[i] = one.of_weights[i] = 0;
+  }
+}
+
+std::int64_t count_unknown(const Compared& one) {
+  return std::count_if(one.overflow.begin(), one.overflow.end(),
+                       [](double x) { return x >= GradientSizes::kUnknown; });
+}
+
 GradientVerdict judge_one(const Compared& one, DType spec_dtype) {
-  GradientVerdict verdict;
+  GradientVerdict verdict{.overflow = count_unknown(one)};
   for (const std::vector<double>& naive : one.naive) {
     std::vector<double> rounded;
     for (const double value : naive) rounded.push_back(round_to(one.dtype, value));
@@ -129,17 +153,19 @@ GradientVerdict judge_one(const Compared& one, DType spec_dtype) {
                                           errors.rms, verdict.bound_rms));
   }
   for (std::size_t i = 0; i < one.got.size(); ++i) {
-    const double wanted = round_to(one.dtype, one.reference[i]);
-    const bool is_same = std::isnan(wanted)   ? std::isnan(one.got[i])
-                         : std::isinf(wanted) ? one.got[i] == wanted
-                                              : std::isfinite(one.got[i]);
-    if (is_same) continue;
+    const double reference = one.reference[i];
+    if (same_pattern(one.got[i], reference, verdict.bound_max + one.ambiguous[i], one.dtype))
+      continue;
+    if (one.overflow[i] != 0 && !std::isfinite(one.got[i])) {
+      ++verdict.overflow;
+      continue;
+    }
     if (one.spread[i] != 0 && !std::isfinite(one.got[i])) {
       ++verdict.spread;
       continue;
     }
     verdict.reasons.push_back(fmt::format("{}: element {} is {}, but the reference is {}", one.name,
-                                          i, one.got[i], one.reference[i]));
+                                          i, printable(one.got[i]), printable(reference)));
     break;
   }
   verdict.ok = verdict.reasons.empty();
@@ -195,9 +221,10 @@ class GradientJudge {
   }
 
   std::map<std::string, GradientVerdict> run() {
-    WholeGradients terms = zeros(), of_weights = zeros(), ambiguous = zeros();
+    WholeGradients terms = zeros(), of_weights = zeros(), ambiguous = zeros(), overflow = zeros();
     WholeGradients spread = spread_of_inputs();
-    const WholeGradients reference = reference_gradients(terms, of_weights, ambiguous, spread);
+    const WholeGradients reference =
+        reference_gradients(terms, of_weights, ambiguous, spread, overflow);
     std::vector<WholeGradients> naive;
     const std::size_t draws = spec_.dtype == DType::f32 ? 1 : 4;
     for (std::size_t draw = 0; draw < draws; ++draw) naive.push_back(naive_gradients(draw));
@@ -211,6 +238,7 @@ class GradientJudge {
       one.of_weights = part_of(of_weights, name);
       one.ambiguous = part_of(ambiguous, name);
       one.spread = part_of(spread, name);
+      one.overflow = part_of(overflow, name);
       for (const WholeGradients& draw : naive) one.naive.push_back(part_of(draw, name));
       if (name.starts_with("d_")) {
         const double elements =
@@ -219,6 +247,8 @@ class GradientJudge {
                            greatest_magnitude(cells_of(name, named_magnitudes_));
       }
       if (results_.fast_math) one.share_of_terms += 0x1p-10 * greatest_score_;
+      mark_large_sums(one);
+      leave_out_unknown(one);
       verdicts.emplace(name, judge_one(one, spec_.dtype));
     }
     if (const std::string doubt = disagreement(); !doubt.empty()) {
@@ -231,6 +261,19 @@ class GradientJudge {
   }
 
  private:
+  // Kernels multiply the sums of dq and dk by the scale in the end.
+  void mark_large_sums(Compared& one) const {
+    const double scale = std::fabs(scale_of(spec_, problem_));
+    const bool is_scaled = one.name == "dq" || one.name == "dk";
+    const double factor = is_scaled ? std::max(1.0, 1 / scale) : 1;
+    for (std::size_t i = 0; i < one.terms.size(); ++i) {
+      const double sum = one.terms[i] * factor;
+      if (std::isfinite(sum) && sum >= std::numeric_limits<float>::max()) {
+        one.overflow[i] = std::max(one.overflow[i], GradientSizes::kMayBeInfinite);
+      }
+    }
+  }
+
   void add_named(const std::string& name) {
     const TensorView& view = results_.gradients.at("d_" + name);
     abi::GradientArgument gradient{.first = cells_, .size = {1, 1, 1, 1, 1}, .stride = {}};
@@ -291,25 +334,32 @@ class GradientJudge {
 
   // named_magnitudes_ are the reference's too.
   WholeGradients reference_gradients(WholeGradients& terms, WholeGradients& of_weights,
-                                     WholeGradients& ambiguous, WholeGradients& spread) {
+                                     WholeGradients& ambiguous, WholeGradients& spread,
+                                     WholeGradients& overflow) {
     WholeGradients whole = zeros();
     named_magnitudes_.assign(static_cast<std::size_t>(cells_), 0);
     const GradientRounding<double> rounding{
         .out = [this](double x) { return round_to(spec_.output_dtype(), x); }};
     for (const Parts::Piece* piece : parts_with_scores_) {
       const RowSlopes<float> in_float = slopes_of<float>(float_slopes_, *piece);
-      KinkSearch kinks{.slopes = spec_.score_mod.empty() ? nullptr : &in_float};
-      if (results_.fast_math) kinks.share_of_score += kErrorOfFastFunctions;
+      const RowSnippets<float> float_snippets = snippets<float>(in_float_, *piece);
+      FloatSearch search{.greatest_dx = greatest_of(spec_.dtype)};
+      if (!spec_.score_mod.empty()) {
+        search.slopes = &in_float;
+        search.snippets = &float_snippets;
+      }
+      if (results_.fast_math) search.share_of_score += kErrorOfFastFunctions;
       GradientSizes sizes;
       const GradientValues part = sweep_reference(
           read(*piece), inputs(*piece), snippets<double>(in_double_, *piece),
-          slopes_of<double>(double_slopes_, *piece), rounding, kinks, sizes, threads_);
+          slopes_of<double>(double_slopes_, *piece), rounding, search, sizes, threads_);
       take(part, *piece, false, whole);
       take(sizes.terms, *piece, false, terms);
       take(sizes.of_weights, *piece, false, of_weights);
       add(sizes.named_magnitudes, named_magnitudes_, false);
       take(sizes.ambiguous, *piece, false, ambiguous);
       take(sizes.undefined, *piece, false, spread);
+      take(sizes.overflow, *piece, false, overflow);
     }
     return whole;
   }
@@ -385,7 +435,7 @@ class GradientJudge {
     const auto to = [draw](DType dtype) {
       return [draw, dtype](float x) {
         const auto exact = static_cast<double>(x);
-        return static_cast<float>(draw == 0 ? round_to(dtype, exact)
+        return static_cast<float>(draw == 0 ? round_digits(dtype, exact)
                                             : round_stochastically(dtype, exact, draw));
       };
     };
@@ -474,7 +524,7 @@ class GradientJudge {
       return fmt::format(
           "the derivative of score_mod is {} at b {}, h {}, row {}, column {} for score {}, but "
           "central differences give {}",
-          slope[c], b, head, row, c, scores[c], wanted);
+          printable(slope[c]), b, head, row, c, scores[c], wanted);
     }
     return {};
   }

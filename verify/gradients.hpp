@@ -70,6 +70,9 @@ struct GradientVerdict {
   double naive_rms = 0;
   /// Elements that are NaN or infinite where the reference is not the same, and may be.
   std::int64_t spread = 0;
+  /// Elements that are not judged, as float32 overflows on the way to them: of a score's row and
+  /// what it keeps, whatever they are; of dX and sums, where they are NaN or infinite.
+  std::int64_t overflow = 0;
   std::vector<std::string> reasons = {};  ///< one sentence each; empty if ok
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
+#include "base/printable_number.hpp"
 #include "runtime/io/float16.hpp"
 
 namespace tilewright::verify {
@@ -35,9 +36,9 @@ double root_mean(double sum_of_squares, std::int64_t count) {
   return count == 0 ? 0 : std::sqrt(sum_of_squares / static_cast<double>(count));
 }
 
-// Whether a finite reference reaches the greatest number of an 8-bit out.
+// Whether the reference, an infinite one too, reaches the greatest number of an 8-bit out.
 bool is_clamped(double reference, DType out_dtype) {
-  return is_float8(out_dtype) && std::isfinite(reference) &&
+  return is_float8(out_dtype) && std::isfinite(round_to(out_dtype, reference)) &&
          std::fabs(reference) >= std::fabs(round_to(out_dtype, std::copysign(1e300, reference)));
 }
 
@@ -109,13 +110,6 @@ double rms_bound(const Errors& naive, const Magnitude& reference, const Rule& ru
           score_error(rule) * reference.rms);
 }
 
-// Both finite, both NaN, or the same infinity.
-bool same_pattern(double got, double wanted) {
-  if (std::isfinite(wanted)) return std::isfinite(got);
-  if (std::isnan(wanted)) return std::isnan(got);
-  return got == wanted;
-}
-
 // A verdict that is being made.
 struct Judgement {
   const PlaceOfRow& place_of;
@@ -159,18 +153,21 @@ void judge_elements(Judgement& judgement, const std::string& tensor, const Value
         element);
 }
 
+// bound_of: how far an element may be from the reference.
+template <typename BoundOf>
 void judge_pattern(Judgement& judgement, const std::string& tensor, const Values& got,
-                   const Values& reference, DType dtype) {
-  judge_elements(
-      judgement, tensor, got, reference, tensor + " has NaN or infinity in other places",
-      [&](double value, double wanted) { return !same_pattern(value, round_to(dtype, wanted)); });
+                   const Values& reference, DType dtype, const BoundOf& bound_of) {
+  judge_elements(judgement, tensor, got, reference, tensor + " has NaN or infinity in other places",
+                 [&](double value, double wanted) {
+                   return !same_pattern(value, wanted, bound_of(wanted), dtype);
+                 });
 }
 
 // What a kernel may be off by may keep it below the greatest number, where the reference is not far
 // beyond.
 bool is_clamped_wrongly(double got, double wanted, double bound_max, DType out_dtype) {
   if (!is_clamped(wanted, out_dtype)) return false;
-  const double least = std::fabs(round_to(out_dtype, std::max(0.0, std::fabs(wanted) - bound_max)));
+  const double least = round_to(out_dtype, std::fabs(wanted) - bound_max);
   return !(std::copysign(1.0, wanted) * got >= least);
 }
 
@@ -190,7 +187,7 @@ void judge_max(Judgement& judgement, const Values& got, const Values& reference,
                  fmt::format("the greatest error {:.3g} is above its bound {:.3g}",
                              verdict.error_max, verdict.bound_max),
                  [&](double value, double wanted) {
-                   return counts(wanted, out_dtype) &&
+                   return counts(wanted, out_dtype) && std::isfinite(value) &&
                           std::fabs(value - wanted) > verdict.bound_max;
                  });
 }
@@ -246,7 +243,8 @@ RowError measure_rows(const Values& got, const Values& reference, const Rule& ru
 // name: "lse" or "max_scores".
 RowError judge_rows(Judgement& judgement, const std::string& name, const Values& got,
                     const Values& reference, const Rule& rule, double naive_error) {
-  judge_pattern(judgement, name, got, reference, DType::f32);
+  judge_pattern(judgement, name, got, reference, DType::f32,
+                [&](double wanted) { return lse_bound(wanted, rule, naive_error); });
   const RowError worst = measure_rows(got, reference, rule, naive_error);
   if (worst.error <= worst.bound) return worst;
   judge_elements(
@@ -290,7 +288,8 @@ void judge_weights(Judgement& judgement, const AttentionValues& got,
   verdict.weights_error = errors.max;
   verdict.weights_bound = max_bound(naive_errors, magnitude, rule) + share * magnitude.max;
   const double rms = rms_bound(naive_errors, magnitude, rule) + share * magnitude.rms;
-  judge_pattern(judgement, "weights", got.weights, reference.weights, rule.out_dtype);
+  judge_pattern(judgement, "weights", got.weights, reference.weights, rule.out_dtype,
+                [&](double) { return verdict.weights_bound; });
   judge_zeros(judgement, got.weights, reference.weights, naive.weights);
   if (errors.max > verdict.weights_bound) {
     judge_elements(judgement, "weights", got.weights, reference.weights,
@@ -319,6 +318,22 @@ void require_same_size(const char* name, const Values& values, const Values& ref
 
 }  // namespace
 
+bool is_near_overflow(double reference, double bound, DType dtype) {
+  return std::isfinite(reference) &&
+         std::isinf(round_to(dtype, std::fabs(reference) + bound + 2 * ulp_at(dtype, reference)));
+}
+
+bool same_pattern(double got, double reference, double bound, DType dtype) {
+  const double wanted = round_to(dtype, reference);
+  if (is_near_overflow(reference, bound, dtype)) {
+    const double least = std::fabs(reference) - bound - 2 * ulp_at(dtype, reference);
+    return std::copysign(1.0, reference) * got >= round_to(dtype, least);
+  }
+  if (std::isfinite(wanted)) return std::isfinite(got);
+  if (std::isnan(wanted)) return std::isnan(got);
+  return got == wanted;
+}
+
 double lse_bound(double reference, const Rule& rule, double naive_error) {
   const double magnitude = std::fabs(reference);
   const double bound = rule.dtype == DType::f32 ? kLseShare * std::max(1.0, magnitude)
@@ -332,7 +347,8 @@ std::string BadElement::describe() const {
       tensor == "out" || tensor == "weights"
           ? fmt::format("{}[b {}, h {}, row {}, column {}]", tensor, b, h, row, column)
           : fmt::format("{}[b {}, h {}, row {}]", tensor, b, h, row);
-  return fmt::format("{} is {:.9g}, but the reference is {:.9g}", place, got, wanted);
+  return fmt::format("{} is {:.9g}, but the reference is {:.9g}", place, printable(got),
+                     printable(wanted));
 }
 
 Verdict judge(const AttentionValues& got, const AttentionValues& reference,
@@ -355,7 +371,8 @@ Verdict judge(const AttentionValues& got, const AttentionValues& reference,
   verdict.bound_max = max_bound(naive_errors, magnitude, rule);
   verdict.bound_rms = rms_bound(naive_errors, magnitude, rule);
 
-  judge_pattern(judgement, "out", got.out, reference.out, rule.out_dtype);
+  judge_pattern(judgement, "out", got.out, reference.out, rule.out_dtype,
+                [&](double) { return verdict.bound_max; });
   judge_clamped(judgement, got.out, reference.out, rule.out_dtype);
   judge_max(judgement, got.out, reference.out, rule.out_dtype);
   judge_rms(judgement, got.out, reference.out, errors.worst);

@@ -43,11 +43,15 @@ namespace tilewright::verify {
 //             element.
 //
 // Elsewhere got must hold the same NaN or infinity as the reference rounded to out's dtype; and it
-// must be finite where that is. An out of 8 bits is clamped: where the reference reaches its
-// greatest number, got must be that number, or what the reference less bound_max is rounded to, and
-// the element does not count. lse, for each row with a finite reference:
+// must be finite where that is. Where a finite reference plus bound_max plus 2 of its ulp is
+// rounded to infinity, got may be infinite, or at least what the reference less as much is rounded
+// to. An out of 8 bits is clamped:
+// where the reference reaches its greatest number, or is infinite and the dtype has no infinity,
+// got must be that number, or what the reference less bound_max is rounded to, and the element does
+// not count. lse, for each row with a finite reference:
 //
 //   |lse - reference| <= 2e-3 + 2^-19 |reference|                   products' dtype f16 or bf16
+//                        + 2 naive_lse max(1, |reference|)
 //                        (4e-5 + 2 naive_lse) max(1, |reference|)   f32
 //                        4e-5 max(1, |reference|) + 2 naive_lse     f32, products in TF32
 //                        1e-2 max(1, |reference|)                   f8e4m3
@@ -93,7 +97,8 @@ namespace tilewright::verify {
 // summed, and for slopes and differences of indices (docs/math.md). The share of |lse| is for
 // float32's own roundings: tensor cores may lose 2 u for each 16 products, 32 u = 2^-19 for d =
 // 256. It shows where scores are huge: lse of a row that a padding mask of -65504 shifts is a
-// multiple of 2^-8.
+// multiple of 2^-8. Naive's lse has float32's scores, and counts where score_mod makes much of
+// their errors, as exp(100 * score) does.
 
 // Products in TF32 take q, k and v with 11 significant bits, and so does naive, which makes the
 // same errors in the same scores. The weights are rounded likewise, naive's after they are divided
@@ -165,7 +170,7 @@ struct Verdict {
   double bound_rms = 0;
   double naive_max = 0;
   double naive_rms = 0;
-  double naive_lse = 0;         ///< of products in f32 alone, as above
+  double naive_lse = 0;         ///< of all products but f8e4m3's, as above
   double naive_max_scores = 0;  ///< likewise
   double lse_error = 0;         ///< at the row that comes nearest to its bound
   double lse_bound = 0;         ///< of that row
@@ -177,6 +182,14 @@ struct Verdict {
       {};  ///< for an RMS error alone: the element that is furthest off
   std::vector<std::string> reasons = {};  ///< one sentence each; empty if ok
 };
+
+/// Whether a finite reference plus `bound` plus 2 ulp is infinite in `dtype`. An element whose
+/// rounded reference is infinite is no part of max |reference|, so its own ulp counts here.
+bool is_near_overflow(double reference, double bound, DType dtype);
+
+/// Whether both are finite, both NaN, or both the same infinity after rounding to `dtype`. Near an
+/// overflow: whether `got` is infinite, or at least what the reference less as much is rounded to.
+bool same_pattern(double got, double reference, double bound, DType dtype);
 
 /// How far lse, or max_scores, may be from the reference in a row.
 /// @param naive_error Verdict::naive_lse, or naive_max_scores

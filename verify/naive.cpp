@@ -9,6 +9,7 @@
 
 #include "base/float_environment.hpp"
 #include "runtime/io/float16.hpp"
+#include "verify/digits.hpp"
 
 namespace tilewright::verify {
 namespace {
@@ -17,11 +18,6 @@ constexpr float kFloatInfinity = std::numeric_limits<float>::infinity();
 
 float rounded(DType dtype, float value) {
   return dtype == DType::f32 ? value : static_cast<float>(round_to(dtype, value));
-}
-
-// S of 8 bits would be useless, so it stays as it is.
-DType dtype_of_scores(DType dtype) {
-  return is_float8(dtype) ? DType::f32 : dtype;
 }
 
 float rounded_to(F32Products products, float value) {
@@ -110,7 +106,7 @@ AttentionValues naive_attention(const DenseProblem& problem, const RowSnippets<f
   const std::int64_t group = q.heads / k.heads;
   AttentionValues result;
   result.out = Values::zeros(q.batch, q.heads, q.rows, v.width);
-  const bool has_lse = dtype == DType::f32;
+  const bool has_lse = !is_float8(dtype), rounds_scores = has_lse && dtype != DType::f32;
   if (has_lse) {
     result.lse = result.max_scores = Values::zeros(q.batch, q.heads, q.rows, 1);
   }
@@ -122,20 +118,28 @@ AttentionValues naive_attention(const DenseProblem& problem, const RowSnippets<f
     const std::int64_t r = item % q.rows;
     const std::int64_t h = item / q.rows % q.heads;
     const std::int64_t b = item / q.rows / q.heads;
+    const float sink =
+        problem.sink ? static_cast<float>(problem.sink->at(b, h, r, 0)) : -kFloatInfinity;
     ScoreRow row(k.rows);
     for (std::int64_t column = 0; column < k.rows; ++column) {
-      const float score = dot(q.row(b, h, r), k.row(b, h / group, column), q.width) * scale;
-      row.scores[static_cast<std::size_t>(column)] = rounded(dtype_of_scores(dtype), score);
+      row.scores[static_cast<std::size_t>(column)] =
+          dot(q.row(b, h, r), k.row(b, h / group, column), q.width) * scale;
     }
-    snippets(b, h, r, row.scores.data(), row.modified.data(), row.keep.data());
-    const float maximum = row_maximum(row);
-    const float lse =
-        softmax(row, dtype, products,
-                problem.sink ? static_cast<float>(problem.sink->at(b, h, r, 0)) : -kFloatInfinity);
-    if (has_lse) {
+    const auto weigh = [&](bool wants_lse) {
+      snippets(b, h, r, row.scores.data(), row.modified.data(), row.keep.data());
+      const float maximum = row_maximum(row);
+      const float lse = softmax(row, dtype, products, sink);
+      if (!wants_lse) return;
       *result.lse.row(b, h, r) = lse;
       *result.max_scores.row(b, h, r) = maximum;
+    };
+    if (rounds_scores) {
+      weigh(true);
+      for (float& score : row.scores) {
+        score = static_cast<float>(round_digits(dtype, static_cast<double>(score)));
+      }
     }
+    weigh(dtype == DType::f32);
     if (problem.dropout) drop(*problem.dropout, b, h, r, row);
     const auto keeping_factor =
         static_cast<float>(problem.dropout ? problem.dropout->keeping_factor(h) : 1);

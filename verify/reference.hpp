@@ -17,6 +17,16 @@ template <typename Score>
 using RowSnippets = std::function<void(std::int64_t b, std::int64_t h, std::int64_t row,
                                        const Score* scores, Score* modified, unsigned char* keep)>;
 
+/// What the rows of q, k or v were multiplied by.
+struct RowScales {
+  Values values = {};  ///< [batch, heads, rows, 1]; without elements: the spec has no such scale
+  std::optional<double> odd = {};  ///< one that is NaN or infinite as a float32, if there is any
+
+  double at(std::int64_t b, std::int64_t h, std::int64_t row) const {
+    return values.data.empty() ? 1 : values.at(values.batch == 1 ? 0 : b, h, row, 0);
+  }
+};
+
 /// What attention is computed from, as doubles. Elements are exact: every dtype fits.
 struct DenseProblem {
   Values q;  ///< [batch, num_q_heads, q_len, head_dim]
@@ -30,6 +40,7 @@ struct DenseProblem {
   std::vector<double> out_scales = {};
   std::optional<DropoutDraws> dropout = {};  ///< none: every weight is kept
   bool wants_weights = false;                ///< results hold the softmax's weights too
+  RowScales q_scales = {}, k_scales = {}, v_scales = {};
 };
 
 struct Reference {

@@ -75,7 +75,9 @@ Json report_json(const Report& report) {
           {"weights_bound", verdict.weights_bound},
           {"naive_max", verdict.naive_max},
           {"naive_rms", verdict.naive_rms},
-          {"spread", report.spread},
+          {"spread", report.unjudged.spread},
+          {"odd_scales", report.unjudged.scale},
+          {"overflow", report.unjudged.overflow},
           {"reasons", report.reasons()},
           {"mask", report.mask_verdict ? to_json(*report.mask_verdict) : Json()},
           {"agreement", report.agreement ? to_json(*report.agreement) : Json()},
@@ -97,6 +99,7 @@ Json gradients_json(const std::map<std::string, GradientVerdict>& gradients) {
                   {"naive_max", verdict.naive_max},
                   {"naive_rms", verdict.naive_rms},
                   {"spread", verdict.spread},
+                  {"overflow", verdict.overflow},
                   {"reasons", verdict.reasons}};
   }
   return json;

@@ -1,6 +1,7 @@
 #include "verify/scale_values.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -8,6 +9,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "verify/odd_scales.hpp"
 
 namespace tilewright::verify {
 namespace {
@@ -24,12 +27,11 @@ class Scaler {
         problem_(problem) {}
 
   void run() {
-    multiply(SnippetKind::q_scale, problem_.q, 1, problem_.q.rows);
+    multiply(SnippetKind::q_scale, problem_.q, 1, problem_.q.rows, problem_.q_scales);
     const std::int64_t group = problem_.q.heads / problem_.k.heads;
-    for (const auto& [kind, tensor] : {std::pair(SnippetKind::k_scale, &problem_.k),
-                                       std::pair(SnippetKind::v_scale, &problem_.v)}) {
-      multiply(kind, *tensor, group, std::max<std::int64_t>(tensor->rows - new_rows_, 0));
-    }
+    const std::int64_t stored = std::max<std::int64_t>(problem_.k.rows - new_rows_, 0);
+    multiply(SnippetKind::k_scale, problem_.k, group, stored, problem_.k_scales);
+    multiply(SnippetKind::v_scale, problem_.v, group, stored, problem_.v_scales);
     if (!spec_.out_scale.empty()) fill_out_scales();
     if (spec_.has_dropout()) fill_dropout();
     if (spec_.sink.empty()) return;
@@ -91,18 +93,22 @@ class Scaler {
   }
 
   // group: query heads of a head of the tensor. rows: that have a scale
-  void multiply(SnippetKind kind, Values& tensor, std::int64_t group, std::int64_t rows) const {
+  void multiply(SnippetKind kind, Values& tensor, std::int64_t group, std::int64_t rows,
+                RowScales& taken) const {
     if (snippet_text(spec_, kind).empty() || rows == 0) return;
     give_each_batch_its_own(tensor);
+    taken.values = Values::zeros(tensor.batch, tensor.heads, tensor.rows, 1);
+    std::fill(taken.values.data.begin(), taken.values.data.end(), 1.0);
     std::vector<double> scales(static_cast<std::size_t>(rows));
     for (std::int64_t b = 0; b < tensor.batch; ++b) {
       for (std::int64_t h = 0; h < tensor.heads; ++h) {
         scales_(kind, arguments_, first_b_ + b, h * group, 0, rows, scales.data());
         for (std::int64_t row = 0; row < rows; ++row) {
+          const double scale = scales[static_cast<std::size_t>(row)];
+          taken.values.at(b, h, row, 0) = scale;
+          if (is_odd_scale(scale) && !taken.odd) taken.odd = scale;
           double* const values = tensor.row(b, h, row);
-          for (std::int64_t i = 0; i < tensor.width; ++i) {
-            values[i] *= scales[static_cast<std::size_t>(row)];
-          }
+          for (std::int64_t i = 0; i < tensor.width; ++i) values[i] *= scale;
         }
       }
     }

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
+#include "base/printable_number.hpp"
 #include "generator/messages/text_location.hpp"
 #include "generator/snippet/check.hpp"
 #include "generator/snippet/names.hpp"
@@ -30,7 +31,7 @@ constexpr std::size_t kMaxNameBytes = 256;
 std::string number(double value) {
   return std::trunc(value) == value && std::fabs(value) <= kMostExactWhole
              ? fmt::format("{}", static_cast<std::int64_t>(value))
-             : fmt::format("{}", value);
+             : fmt::format("{}", printable(value));
 }
 
 struct Limits {

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
 #include "base/nearest_name.hpp"
+#include "base/printable_number.hpp"
 #include "generator/spec/number_range.hpp"
 #include "generator/spec/validate.hpp"
 #include "runtime/cpu/arguments.hpp"
@@ -116,7 +117,8 @@ double resolve_scalar(const std::string& name, const ScalarSpec& spec,
   if (holds(spec.dtype, value)) return value;
   const std::string rule =
       spec.dtype == DType::f32 ? "be a number that f32 holds" : range_rule(spec.dtype);
-  throw Error(ErrorCode::usage, fmt::format("scalar \"{}\" is {}, but must {}", name, value, rule),
+  throw Error(ErrorCode::usage,
+              fmt::format("scalar \"{}\" is {}, but must {}", name, printable(value), rule),
               hint_for(spec.dtype));
 }
 

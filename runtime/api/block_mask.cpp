@@ -10,6 +10,7 @@
 
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
+#include "base/printable_number.hpp"
 #include "runtime/call/mask_fingerprint.hpp"
 #include "runtime/call/mask_placement.hpp"
 
@@ -356,7 +357,8 @@ void require_fit(const BlockMask& mask, const MaskSource& source, const Shape& s
                   "make them with attention.bind({.buffers = ..., .scalars = ...})");
     }
     const double value = bindings.scalars()[scalar.index];
-    if (!have_same_bits(built.scalars[i], value)) refuse(scalar.name, built.scalars[i], value);
+    if (!have_same_bits(built.scalars[i], value))
+      refuse(scalar.name, printable(built.scalars[i]), printable(value));
   }
 }
 

@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "base/printable_number.hpp"
 #include "generator/spec/number_range.hpp"
 #include "runtime/call/tensor_role.hpp"
 
@@ -73,7 +74,7 @@ double resolved_scale(const Spec& spec, const ForwardOptions& options) {
   const double scale = options.scale.value_or(spec.softmax_scale());
   if (!std::isfinite(static_cast<float>(scale))) {
     throw Error(ErrorCode::usage,
-                fmt::format("scale is {}; it must be finite as a float32", scale));
+                fmt::format("scale is {}; it must be finite as a float32", printable(scale)));
   }
   if (f32_range(scale) == FloatRange::underflows) {
     throw Error(ErrorCode::usage, fmt::format("scale is {}, which a float32 makes 0", scale));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/printable_number.hpp"
 #include "generator/spec/gradients.hpp"
 #include "runtime/parallel/views.hpp"
 
@@ -72,7 +73,8 @@ void add_facts(std::vector<Fact>& facts, const Attention& attention, const Bindi
   for (const auto& [name, declared] : spec.scalars) {
     const std::optional<double> value =
         is_bound ? bindings.scalars()[scalar++] : declared.default_value;
-    if (value) facts.push_back({fmt::format("scalar \"{}\"", name), fmt::format("{}", *value)});
+    if (value)
+      facts.push_back({fmt::format("scalar \"{}\"", name), fmt::format("{}", printable(*value))});
   }
 }
 

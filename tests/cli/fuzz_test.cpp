@@ -143,6 +143,20 @@ TEST_CASE("cli: fuzz refuses what makes no sense") {
   CHECK_THAT(ended.err, ContainsSubstring("CUDA_VISIBLE_DEVICES"));
 }
 
+TEST_CASE("cli: fuzz refuses --bounded-waits where no kernel of Hopper runs") {
+  const Folder folder;
+  const std::string fuzz_case = folder.write("case.json", R"({
+    "spec": {"dtype": "f32", "head_dim": 16}, "shape": {"q_len": 2, "kv_len": 2}})");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"fuzz", "--cases", "1", "--device", "cpu", "--bounded-waits"},
+        std::vector<std::string>{"fuzz", "--replay", fuzz_case, "--bounded-waits"}}) {
+    const Ended ended = start(words, kOnCpu);
+    CHECK(ended.status == 2);
+    CHECK_THAT(ended.err, ContainsSubstring(
+                              "--bounded-waits is of Hopper's kernels, and cases run on the CPU"));
+  }
+}
+
 TEST_CASE("cli: fuzz --replay takes nothing else, and refuses a case that is out of place") {
   const Folder folder;
   const auto written = [&](const char* fields) {

@@ -196,6 +196,21 @@ TEST_CASE("cli: scalars are NAME=NUMBER, known, and all given") {
   require_refused(run_on(folder, spec, "random:1,1,1,16,16", scalars), folder, "usage", words);
 }
 
+TEST_CASE("cli: --seed is refused where the inputs come from a file") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kPlain);
+  const std::string inputs = write_zeros(
+      folder, "in.safetensors",
+      {{"q", f32, {1, 2, 8, 16}}, {"k", f32, {1, 2, 8, 16}}, {"v", f32, {1, 2, 8, 16}}});
+  require_refused(run_on(folder, spec, inputs, {"--seed", "3"}), folder, "usage",
+                  "--seed is of random contents, and --inputs is a file");
+  CHECK(on_cpu({"check", spec, "--inputs", inputs, "--seed", "3"}).status == 2);
+  const std::string drops = folder.write("d.json", R"json({
+    "dtype": "f32", "head_dim": 16, "dropout": "0.5f", "scalars": {"seed": {"dtype": "i64"}}})json");
+  require_refused(run_on(folder, drops, inputs, {"--seed", "3"}), folder, "usage",
+                  "--scalar seed=N is the seed of dropout");
+}
+
 TEST_CASE("cli: a scalar is any number that its dtype holds, NaN and infinities of f32 too") {
   const Folder folder;
   const std::string spec = folder.write("s.json", R"json({

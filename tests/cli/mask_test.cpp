@@ -151,6 +151,20 @@ TEST_CASE("cli: a CSR is partial with a mask_mod, full without, and a wrong one 
   require_refused(start(mask(with, {"--mask", half})), "holds no tensor \"col\"");
 }
 
+TEST_CASE("cli: mask takes no --seed next to lists, but for what a drawing shows") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kTiny);
+  const std::string lists = folder.path("mask.safetensors");
+  require_done(start(mask(spec, {"--seed", "3", "--outputs", lists})));
+  require_refused(start(mask(spec, {"--mask", lists, "--seed", "3"})),
+                  "--seed is of random buffers, and --mask gives the lists");
+  require_refused(
+      start(mask(spec, {"--mask", lists, "--seed", "3", "--picture", folder.path("m.txt")})),
+      "--seed is of random buffers");
+  require_done(
+      start(mask(spec, {"--mask", lists, "--seed", "3", "--picture", folder.path("m.svg")})));
+}
+
 TEST_CASE("cli: mask needs no memory for q, k and v") {
   const Folder folder;
   const std::string spec = folder.write("s.json", kCausal);

@@ -57,6 +57,24 @@ TEST_CASE("agreement: lse is compared row by row") {
   REQUIRE_FALSE(two.compared().ok);
 }
 
+TEST_CASE("agreement: one device may overflow where the other is just below") {
+  Two two;
+  const Rule rule{.dtype = f16, .out_dtype = f16};
+  const auto agree = [&](double first, double second, double reference) {
+    two.reference.out.data[5] = reference;
+    two.first.out.data[5] = first;
+    two.second.out.data[5] = second;
+    two.first_verdict.bound_max = two.second_verdict.bound_max = 100;
+    return compare({two.first, two.first_verdict, rule}, {two.second, two.second_verdict, rule},
+                   two.reference)
+        .ok;
+  };
+  CHECK(agree(kInf, 65504, 65519));
+  CHECK(agree(-65504, -kInf, -65519));
+  CHECK_FALSE(agree(-kInf, 65504, 65519));
+  CHECK_FALSE(agree(kInf, 65000, 65000));
+}
+
 TEST_CASE("agreement: no number agrees with nothing where the reference is finite") {
   Two two;
   two.second.out.data[0] = kNan;

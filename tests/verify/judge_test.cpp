@@ -3,7 +3,9 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "runtime/api/thread_pool.hpp"
@@ -159,6 +161,64 @@ TEST_CASE("judge: a reference that overflows out's dtype demands infinity") {
   CHECK(sample.verdict().ok);
 }
 
+TEST_CASE("judge: near the overflow of out's dtype both sides of it are right") {
+  // Halfway between f16's greatest number and 65536 infinity begins.
+  for (const double reference : {65519.0, 65521.0, -65519.0, -65521.0}) {
+    Rounded sample(f16);
+    sample.reference.out.at(0, 0, 0, 0) = reference;
+    sample.naive.out.at(0, 0, 0, 0) = round_to(f16, reference);
+    for (const double right : {kInf, 65504.0}) {
+      CAPTURE(reference, right);
+      sample.got.out.at(0, 0, 0, 0) = std::copysign(right, reference);
+      CHECK(sample.verdict().reasons == std::vector<std::string>());
+    }
+    for (const double wrong : {kNan, 60000.0, -kInf}) {
+      CAPTURE(reference, wrong);
+      sample.got.out.at(0, 0, 0, 0) = std::copysign(1, reference) * wrong;
+      CHECK_FALSE(sample.verdict().ok);
+    }
+  }
+}
+
+TEST_CASE("judge: an infinite reference is clamped where out's dtype has no infinity") {
+  for (const double sign : {1.0, -1.0}) {
+    Rounded sample(f8e4m3);
+    sample.rule.dtype = f32;
+    sample.reference.out.at(0, 0, 5, 6) = sign * kInf;
+    sample.naive.out.at(0, 0, 5, 6) = sign * 448;
+    sample.got.out.at(0, 0, 5, 6) = sign * 448;
+    const Verdict right = sample.verdict();
+    CHECK(right.ok);
+    CHECK(right.error_max < 1);
+    CHECK(right.bound_max < 2);
+    for (const double wrong : {416.0, -448.0, kNan}) {
+      sample.got.out.at(0, 0, 5, 6) = sign * wrong;
+      CHECK_FALSE(sample.verdict().ok);
+    }
+    sample.got.out.at(0, 0, 5, 6) = sign * 448;
+    sample.got.out.at(0, 0, 9, 9) += 8;
+    CHECK_FALSE(sample.verdict().ok);
+    sample.got = sample.naive;
+    sample.reference.out.at(1, 0, 0, 0) = kNan;
+    CHECK_FALSE(sample.verdict().ok);
+    sample.got.out.at(1, 0, 0, 0) = kNan;
+    CHECK(sample.verdict().ok);
+  }
+}
+
+TEST_CASE("judge: a bound beyond the greatest number allows either sign") {
+  CHECK(same_pattern(-0.1, 0, 7e4, f16));
+  CHECK(same_pattern(kInf, 1, 7e4, f16));
+  CHECK_FALSE(same_pattern(kNan, 0, 7e4, f16));
+  CHECK_FALSE(same_pattern(kInf, 1, 6e4, f16));
+}
+
+TEST_CASE("judge: NaN has no sign in a message") {
+  Rounded sample(f32);
+  sample.got.out.at(0, 0, 5, 6) = -kNan;
+  CHECK_THAT(sample.verdict().reasons.at(0), Catch::Matchers::ContainsSubstring(" is nan, but"));
+}
+
 TEST_CASE("judge: an empty row's lse must be -inf, neither NaN nor a large number") {
   Rounded sample(f32);
   sample.reference.lse.at(0, 0, 9, 0) = -kInf;
@@ -255,6 +315,21 @@ TEST_CASE("judge: where naive itself breaks down it widens nothing") {
   sample.naive.out.at(0, 0, 0, 1) = kNan;
   CHECK(sample.verdict().ok);
   CHECK(sample.verdict().bound_max < 0.02);
+}
+
+TEST_CASE("naive: lse of 16 bits comes from float32's scores") {
+  const DenseProblem problem = causal_problem(bf16, 16, 16);
+  const auto naive = [&](DType dtype) {
+    return naive_attention(problem, tests::causal<float>(problem), dtype, dtype,
+                           ThreadPool::shared());
+  };
+  const AttentionValues in_float = naive(f32);
+  for (const DType dtype : {f16, bf16}) {
+    CHECK(naive(dtype).lse.data == in_float.lse.data);
+    CHECK(naive(dtype).max_scores.data == in_float.max_scores.data);
+    CHECK(naive(dtype).out.data != in_float.out.data);
+  }
+  CHECK(naive(f8e4m3).lse.data.empty());
 }
 
 TEST_CASE("judge: results of other sizes are refused") {

@@ -105,6 +105,8 @@ TEST_CASE("bindings: scalars are checked against their dtype") {
                    ContainsSubstring(".scalars = {{\"window\", X}}") && !ContainsSubstring("--"));
   REQUIRE_THAT(refusal([](SnippetInputs& i) { i.scalars["window"] = 1.5; }, usage),
                ContainsSubstring("scalar \"window\" is 1.5"));
+  REQUIRE_THAT(refusal([](SnippetInputs& i) { i.scalars["window"] = -std::nan(""); }, usage),
+               ContainsSubstring("scalar \"window\" is nan"));
   REQUIRE_THAT(refusal([](SnippetInputs& i) { i.scalars["cap"] = 1e39; }, usage),
                ContainsSubstring("but must be a number that f32 holds"));
   REQUIRE_THAT(refusal([](SnippetInputs& i) { i.scalars["wndow"] = 1; }, usage),

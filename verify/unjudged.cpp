@@ -1,0 +1,73 @@
+#include "verify/unjudged.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#include "runtime/io/float16.hpp"
+
+namespace tilewright::verify {
+namespace {
+
+NotJudged reason_of(double element) {
+  return static_cast<NotJudged>(static_cast<int>(element));
+}
+
+void count(NotJudged reason, std::int64_t elements, UnjudgedCounts& counts) {
+  if (reason == NotJudged::spread || reason == NotJudged::weight) counts.spread += elements;
+  if (reason == NotJudged::scale) counts.scale += elements;
+  if (reason == NotJudged::overflow) counts.overflow += elements;
+}
+
+// rows: of `values`, which may have no elements.
+void blank(const Values& rows, Values& values) {
+  if (values.data.empty()) return;
+  for (std::size_t row = 0; row < rows.data.size(); ++row) {
+    if (reason_of(rows.data[row]) == NotJudged::no) continue;
+    std::fill_n(values.data.begin() + static_cast<std::ptrdiff_t>(row) * values.width, values.width,
+                std::numeric_limits<double>::quiet_NaN());
+  }
+}
+
+// Also where 8 bits clamp infinity.
+bool is_infinite(double value, DType dtype) {
+  return !std::isfinite(value) || (is_float8(dtype) && std::fabs(value) == round_to(dtype, 1e300));
+}
+
+// Whether `got` is right where NaN and infinity may be.
+bool is_right(NotJudged reason, double got, double reference, double naive, DType dtype) {
+  if (reason == NotJudged::no) return false;
+  if (reason == NotJudged::weight) {
+    return std::isinf(reference) && std::isnan(got) && std::isnan(naive);
+  }
+  return std::isfinite(reference) ? is_infinite(got, dtype)
+                                  : std::isinf(reference) && std::isnan(got);
+}
+
+}  // namespace
+
+void leave_out(const Unjudged& unjudged, AttentionValues& reference) {
+  blank(unjudged.out_rows, reference.out);
+  blank(unjudged.score_rows, reference.lse);
+  blank(unjudged.score_rows, reference.max_scores);
+  blank(unjudged.score_rows, reference.weights);
+}
+
+UnjudgedCounts leave_out(const Unjudged& unjudged, const AttentionValues& reference,
+                         const AttentionValues& naive, DType out_dtype, AttentionValues& got) {
+  leave_out(unjudged, got);
+  UnjudgedCounts counts;
+  for (const double row : unjudged.out_rows.data) count(reason_of(row), got.out.width, counts);
+  for (std::size_t i = 0; i < unjudged.infinite.data.size(); ++i) {
+    const NotJudged reason = reason_of(unjudged.infinite.data[i]);
+    double& element = got.out.data[i];
+    const double wanted = reference.out.data[i];
+    if (!is_right(reason, element, wanted, naive.out.data[i], out_dtype)) continue;
+    element = wanted;
+    count(reason, 1, counts);
+  }
+  return counts;
+}
+
+}  // namespace tilewright::verify
