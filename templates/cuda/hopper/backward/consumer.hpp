@@ -51,7 +51,7 @@ class Consumer : ConsumerBase {
   }
 
  private:
-  // dQ is that of the tile before: a product of dX of both warpgroups, of which one may be a tile ahead.
+  // dQ is that of the tile before: a product of dX of both warpgroups, of which one may be a tile ahead (decision 87).
   __forceinline__ void compute(const PassingTile& tile, float (&dk)[kRows][kKeySums],
                                float (&dv)[kRows][kValueSums]) {
     Control& control = *shared_.control;
@@ -138,10 +138,10 @@ class Consumer : ConsumerBase {
     hand_over_dq(shared_, number_, dq);
   }
 
-  bool has_before_ = false;  // a tile, whose dQ is still to be computed
-  unsigned gradient_parity_ = 0;  // of the phase in which this tile's dX becomes full
   const unsigned k_;  // operands: the warpgroup's rows of K and V
   const unsigned v_;
+  bool has_before_ = false;       // a tile, whose dQ is still to be computed
+  unsigned gradient_parity_ = 0;  // of the phase in which this tile's dX becomes full
 };
 
 TW_INLINE void consume(const HopperBackwardArguments& arguments, const BackwardMaps& maps,

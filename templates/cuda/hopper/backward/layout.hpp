@@ -12,7 +12,7 @@
 // 64 of the columns:
 //
 //   S^T = K Q^T       dP^T = V dO^T       dV += P^T dO       dK += dX^T Q       (the warpgroup's rows)
-//   dQ = dX K                             (over all columns: both warpgroups wait for each other's dX)
+//   dQ = dX K                             (over all columns: of the tile before, whose dX of both is there)
 //
 // Where a head dimension is above 128, dK and dV of 128 columns do not fit into registers. A block then owns 64
 // columns; each warpgroup computes S^T and dP^T of half of a tile's rows of q, and its share of the head
@@ -40,8 +40,8 @@ constexpr int kProducerRegisters = 24;
 constexpr int kConsumerRegisters = 240;
 static_assert((kProducerRegisters + kConsumers * kConsumerRegisters) * kWarpgroup <= 65536);
 
-// Named barriers: 0 is __syncthreads(). dX of both warpgroups is there; of each warpgroup: its part of dQ
-// is there, was taken away.
+// Named barriers: 0 is __syncthreads(). Both warpgroups are there, with P and dX where they share the head dimension; of
+// each warpgroup: its part of dQ is there, was taken away.
 constexpr int kGradientsBarrier = 1;
 constexpr int kDqFullBarrier = 2;
 constexpr int kDqEmptyBarrier = kDqFullBarrier + kConsumers;
