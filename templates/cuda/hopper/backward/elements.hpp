@@ -39,7 +39,7 @@ class TileFacts {
   }
 
  private:
-  static constexpr int kAhead = 4;
+  static constexpr int kAhead = kColumnGroups < 4 ? kColumnGroups : 4;
   unsigned facts_;
   float4 of_[kAhead];
 };
