@@ -13,6 +13,7 @@ namespace tw_kernel {
 
 // Of a thread's elements of one tile: bit j of word i where dropout keeps element (i, j).
 struct DroppedProducts {
+  static constexpr bool kDrops = true;
   unsigned word[kRows];
   float factor;
 

@@ -9,6 +9,7 @@
 namespace tw_kernel {
 
 struct DroppedProducts {
+  static constexpr bool kDrops = false;
   __forceinline__ float dropped(int, int, float x) const { return x; }
 };
 

@@ -25,20 +25,23 @@ namespace tw_kernel {
 TW_INLINE float4 facts_of_group(unsigned facts, int group) {
   return load_shared_4(facts + (group * 4 + lane() % 4) * 16);
 }
-// A thread's facts of a tile. Those of four groups are asked for before the thread waits for a product.
+// A thread's facts of a tile. Where registers are left, those of four groups are asked for before the thread waits for a
+// product.
 class TileFacts {
  public:
   __forceinline__ explicit TileFacts(unsigned facts) : facts_(facts) {
 #pragma unroll
-    for (int group = 0; group < kAhead; ++group) of_[group] = facts_of_group(facts, group);
+    for (int group = 0; kIsAhead && group < kAhead; ++group) of_[group] = facts_of_group(facts, group);
   }
   __forceinline__ float4 take(int group) {
+    if (!kIsAhead) return facts_of_group(facts_, group);
     const float4 taken = of_[group % kAhead];
     if (group + kAhead < kColumnGroups) of_[group % kAhead] = facts_of_group(facts_, group + kAhead);
     return taken;
   }
 
  private:
+  static constexpr bool kIsAhead = !DroppedProducts::kDrops && (kKvTile == 64 || !kHasScoreMod);
   static constexpr int kAhead = kColumnGroups < 4 ? kColumnGroups : 4;
   unsigned facts_;
   float4 of_[kAhead];
