@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "verify/kept_cells.hpp"
+#include "verify/kept_rows.hpp"
 
 namespace tilewright::verify {
 namespace {
@@ -27,8 +27,8 @@ class HeadSpread {
         k_b_(problem.k.batch == 1 ? 0 : b),
         v_b_(problem.v.batch == 1 ? 0 : b),
         h_kv_(h / (problem.q.heads / problem.k.heads)),
-        cells_(problem.q.rows, problem.k.rows, block) {
-    find_rows(inputs, snippets);
+        rows_(problem, snippets, block, b, h) {
+    find_odd_rows(inputs);
     std::vector<std::int64_t> odd_values;
     for (std::int64_t column = 0; column < problem.k.rows; ++column) {
       const bool is_odd_value = !problem.v.is_finite_row(v_b_, h_kv_, column);
@@ -44,17 +44,17 @@ class HeadSpread {
     for (const std::int64_t row : odd_rows_) {
       mark_row(spread.dq, b_, h_, row);
       for (std::int64_t column = 0; column < problem_.k.rows; ++column) {
-        if (cells_.may_share_a_tile(row, column)) mark_column(spread, column);
+        if (rows_.may_share_a_tile(row, column)) mark_column(spread, column);
       }
     }
     for (const std::int64_t row : odd_deltas_) {
       for (std::int64_t column = 0; column < problem_.k.rows; ++column) {
-        if (cells_.may_share_a_tile(row, column)) mark_row(spread.dk, k_b_, h_kv_, column);
+        if (rows_.may_share_a_tile(row, column)) mark_row(spread.dk, k_b_, h_kv_, column);
       }
     }
     for (const std::int64_t column : odd_columns_) {
       for (std::int64_t row = 0; row < problem_.q.rows; ++row) {
-        if (!cells_.may_share_a_tile(row, column)) continue;
+        if (!rows_.may_share_a_tile(row, column)) continue;
         mark_row(spread.dq, b_, h_, row);
         mark_column(spread, column);
       }
@@ -65,18 +65,13 @@ class HeadSpread {
   }
 
  private:
-  void find_rows(const GradientInputs& inputs, const RowSnippets<double>& snippets) {
-    const auto columns = static_cast<std::size_t>(problem_.k.rows);
-    std::vector<double> scores(columns), modified(columns);
-    std::vector<unsigned char> keep(columns);
+  void find_odd_rows(const GradientInputs& inputs) {
     for (std::int64_t row = 0; row < problem_.q.rows; ++row) {
-      snippets(b_, h_, row, scores.data(), modified.data(), keep.data());
-      const bool keeps_some = cells_.keep_row(row, keep);
       // dout and dlse of a row that keeps nothing count as 0.
       const bool is_odd =
           !problem_.q.is_finite_row(b_, h_, row) ||
-          (keeps_some && (!inputs.dout.is_finite_row(b_, h_, row) ||
-                          (inputs.dlse && !inputs.dlse->is_finite_row(b_, h_, row))));
+          (rows_.keeps_some(row) && (!inputs.dout.is_finite_row(b_, h_, row) ||
+                                     (inputs.dlse && !inputs.dlse->is_finite_row(b_, h_, row))));
       if (is_odd) odd_rows_.push_back(row);
     }
   }
@@ -86,7 +81,7 @@ class HeadSpread {
     for (std::int64_t row = 0; row < problem_.q.rows; ++row) {
       const bool meets_one =
           std::any_of(odd_values.begin(), odd_values.end(),
-                      [&](std::int64_t column) { return cells_.may_share_a_tile(row, column); });
+                      [&](std::int64_t column) { return rows_.may_share_a_tile(row, column); });
       if (meets_one && (!inputs.out || !inputs.out->is_finite_row(b_, h_, row))) {
         odd_deltas_.push_back(row);
       }
@@ -104,7 +99,7 @@ class HeadSpread {
 
   const DenseProblem& problem_;
   std::int64_t b_, h_, k_b_, v_b_, h_kv_;
-  KeptCells cells_;
+  KeptRows<double> rows_;
   std::vector<std::int64_t> odd_rows_, odd_columns_;  // that hold NaN or infinity
   std::vector<std::int64_t> odd_deltas_;              // rows
 };

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/io/float16.hpp"
-#include "verify/kept_cells.hpp"
+#include "verify/kept_rows.hpp"
 
 namespace tilewright::verify {
 namespace {
@@ -27,18 +27,7 @@ class HeadReach {
  public:
   HeadReach(const DenseProblem& problem, const RowSnippets<float>& snippets,
             const std::array<std::int64_t, 2>& block, std::int64_t b, std::int64_t h)
-      : problem_(problem),
-        snippets_(snippets),
-        b_(b),
-        h_(h),
-        scores_(static_cast<std::size_t>(problem.k.rows)),
-        modified_(scores_.size()),
-        keep_(scores_.size()),
-        cells_(problem.q.rows, problem.k.rows, block) {
-    for (std::int64_t row = 0; row < problem.q.rows; ++row) {
-      keeps_some_.push_back(cells_.keep_row(row, kept(row)));
-    }
-  }
+      : problem_(problem), b_(b), h_(h), rows_(problem, snippets, block, b, h) {}
 
   void mark(ReachOfScales& reach) {
     const std::int64_t h_kv = h_ / (problem_.q.heads / problem_.k.heads);
@@ -48,13 +37,14 @@ class HeadReach {
     const std::vector<bool> v = odd_rows(problem_.v_scales, b_, h_kv, columns);
     for (std::int64_t row = 0; row < problem_.q.rows; ++row) {
       const auto r = static_cast<std::size_t>(row);
-      const std::vector<unsigned char>& keep = kept(row);
-      bool reaches_scores = q[r] && keeps_some_[r], reaches_out = false;
+      const std::vector<unsigned char>& keep = rows_.columns_of(row);
+      const bool keeps_some = rows_.keeps_some(row);
+      bool reaches_scores = q[r] && keeps_some, reaches_out = false;
       for (std::int64_t column = 0; column < columns; ++column) {
         const auto c = static_cast<std::size_t>(column);
         if (k[c] && keep[c] != 0) reaches_scores = true;
         // Out of a row that keeps nothing is 0 times the scale.
-        if (v[c] && (!keeps_some_[r] || cells_.may_share_a_tile(row, column))) reaches_out = true;
+        if (v[c] && (!keeps_some || rows_.may_share_a_tile(row, column))) reaches_out = true;
       }
       if (reaches_scores) reach.scores.at(b_, h_, row, 0) = 1;
       if (reaches_scores || reaches_out) reach.out.at(b_, h_, row, 0) = 1;
@@ -62,18 +52,9 @@ class HeadReach {
   }
 
  private:
-  const std::vector<unsigned char>& kept(std::int64_t row) {
-    snippets_(b_, h_, row, scores_.data(), modified_.data(), keep_.data());
-    return keep_;
-  }
-
   const DenseProblem& problem_;
-  const RowSnippets<float>& snippets_;
   std::int64_t b_, h_;
-  std::vector<float> scores_, modified_;
-  std::vector<unsigned char> keep_;
-  std::vector<bool> keeps_some_ = {};
-  KeptCells cells_;
+  KeptRows<float> rows_;
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "verify/kept_cells.hpp"
+#include "verify/kept_rows.hpp"
 
 namespace tilewright::verify {
 namespace {
@@ -24,26 +24,18 @@ class HeadValueSpread {
  public:
   HeadValueSpread(const DenseProblem& problem, const RowSnippets<float>& snippets,
                   const std::array<std::int64_t, 2>& block, std::int64_t b, std::int64_t h)
-      : problem_(problem),
-        snippets_(snippets),
-        b_(b),
-        h_(h),
-        scores_(static_cast<std::size_t>(problem.k.rows)),
-        modified_(scores_.size()),
-        keep_(scores_.size()),
-        cells_(problem.q.rows, problem.k.rows, block) {
-    for (std::int64_t row = 0; row < problem.q.rows; ++row) {
-      if (cells_.keep_row(row, kept(row))) rows_.push_back(row);
-    }
-  }
+      : problem_(problem), b_(b), h_(h), rows_(problem, snippets, block, b, h) {}
 
   void mark(std::int64_t v_b, std::int64_t h_kv, const std::vector<std::int64_t>& odd,
             Values& spread) {
-    for (const std::int64_t row : rows_) {
-      kept(row);
+    for (std::int64_t row = 0; row < problem_.q.rows; ++row) {
+      if (!rows_.keeps_some(row)) continue;
+      const std::vector<unsigned char>& keep = rows_.columns_of(row);
       for (const std::int64_t column : odd) {
-        if (!cells_.may_share_a_tile(row, column)) continue;
-        const double reach = drops(row, column) ? kThroughDropped : kThroughKept;
+        if (!rows_.may_share_a_tile(row, column)) continue;
+        const bool keeps = keep[static_cast<std::size_t>(column)] != 0 &&
+                           (!problem_.dropout || problem_.dropout->keeps(b_, h_, row, column));
+        const double reach = keeps ? kThroughKept : kThroughDropped;
         const double* const value = problem_.v.row(v_b, h_kv, column);
         for (std::int64_t i = 0; i < spread.width; ++i) {
           double& element = spread.at(b_, h_, row, i);
@@ -54,24 +46,9 @@ class HeadValueSpread {
   }
 
  private:
-  const std::vector<unsigned char>& kept(std::int64_t row) {
-    snippets_(b_, h_, row, scores_.data(), modified_.data(), keep_.data());
-    return keep_;
-  }
-
-  // After kept(row).
-  bool drops(std::int64_t row, std::int64_t column) const {
-    return keep_[static_cast<std::size_t>(column)] == 0 ||
-           (problem_.dropout && !problem_.dropout->keeps(b_, h_, row, column));
-  }
-
   const DenseProblem& problem_;
-  const RowSnippets<float>& snippets_;
   std::int64_t b_, h_;
-  std::vector<float> scores_, modified_;
-  std::vector<unsigned char> keep_;
-  KeptCells cells_;
-  std::vector<std::int64_t> rows_;  // that keep something
+  KeptRows<float> rows_;
 };
 
 }  // namespace

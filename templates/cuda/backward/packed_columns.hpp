@@ -33,8 +33,8 @@ struct RowsOfSequence {
   int end;
 };
 
-// Sums of a thread's rows that are no columns of the sequence that is visited. The sequence's products add 0 times its
-// rows of q and dout to them, which is NaN where these hold NaN or infinity.
+// Keeps the sums of those of a thread's rows that the visited sequence does not have: its products add 0 times its rows
+// of q and dout to them, which is NaN where these hold NaN or infinity.
 template <bool kWanted, typename Tile>
 class SumsOfOthers {
  public:

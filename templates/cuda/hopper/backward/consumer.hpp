@@ -51,7 +51,7 @@ class Consumer : ConsumerBase {
   }
 
  private:
-  // dQ is that of the tile before: a product of dX of both warpgroups, of which one may be a tile ahead (decision 87).
+  // A warpgroup computes dQ of the tile before, from dX of both: so one of them may be ahead (decision 87).
   __forceinline__ void compute(const PassingTile& tile, float (&dk)[kRows][kKeySums],
                                float (&dv)[kRows][kValueSums]) {
     Control& control = *shared_.control;
@@ -119,7 +119,7 @@ class Consumer : ConsumerBase {
     wait(shared_address(&shared_.control->gradients_read[before]), parity_before(), "a place for dX, stage", before);
   }
 
-  // Of the first tile there is none: a product of what lies there, which nobody takes.
+  // The first tile has none before it: it multiplies what lies there, and nobody takes the product.
   __forceinline__ void issue_dq_of_tile_before(float (&dq)[kRows][kDqColumns]) const {
     const int before = gradient_stage_ ^ 1;
     wait(shared_address(&shared_.control->gradients_full[before]), parity_before(), "dX, stage", before);

@@ -25,8 +25,7 @@ namespace tw_kernel {
 TW_INLINE float4 facts_of_group(unsigned facts, int group) {
   return load_shared_4(facts + (group * 4 + lane() % 4) * 16);
 }
-// A thread's facts of a tile. Where registers are left, those of four groups are asked for before the thread waits for a
-// product.
+// A thread's facts of a tile. Where registers are left, it asks for those of four groups before it waits for a product.
 class TileFacts {
  public:
   __forceinline__ explicit TileFacts(unsigned facts) : facts_(facts) {
