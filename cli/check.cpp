@@ -72,7 +72,7 @@ std::string verdict_text(const verify::Report& report, const Gradients& gradient
   };
   say_unjudged(report.unjudged.spread, "NaN or infinity of v may spread to them inside of a tile");
   say_unjudged(report.unjudged.scale,
-               "a scale that is not finite, or an out_scale of 0, reaches them");
+               "a scale that is not finite, or an out_scale near 0, reaches them");
   say_unjudged(report.unjudged.overflow, "float32 does not hold what they come from");
   if (verdict.lse_bound > 0) {
     text += fmt::format("error lse {:.3g}, at most {:.3g}\n", verdict.lse_error, verdict.lse_bound);

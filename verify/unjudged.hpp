@@ -35,7 +35,8 @@ struct UnjudgedCounts {
 /// Makes NaN of the reference's rows that are not judged, which judge() then leaves out.
 void leave_out(const Unjudged& unjudged, AttentionValues& reference);
 
-/// The same for a result. An element that may be infinite, and is, becomes the reference's.
+/// The same for a result. An element that may be infinite, and is, becomes the reference's,
+/// rounded.
 /// @param reference of which leave_out was called
 /// @param naive     NaN where an infinite reference may be NaN for a weight of 0
 UnjudgedCounts leave_out(const Unjudged& unjudged, const AttentionValues& reference,

@@ -113,6 +113,23 @@ TEST_CASE("cli: check takes NaN for an infinity that a dropped infinity of v mee
   CHECK(ended.json()["spread"] == kQLen);
 }
 
+TEST_CASE("cli: check leaves out elements whose reference out's dtype does not hold") {
+  const std::string causal = R"(, "mask_mod": "q_idx >= kv_idx")";
+  const Ended sums = check(R"(, "out_dtype": "f16")" + causal, f32,
+                           [](CallFile& file) { file.set("v", 3, 5, 3e38); });
+  INFO(sums.err << sums.out);
+  CHECK(sums.status == 0);
+  CHECK(sums.json()["overflow"] == kQLen - 3);
+  const Ended spread =
+      check(R"(, "out_dtype": "f8e4m3", "out_scale": "0.5f")" + causal, f32, [](CallFile& file) {
+        file.set("v", 0, 5, kInf);
+        file.set("v", 7, 5, -kInf);
+      });
+  INFO(spread.err << spread.out);
+  CHECK(spread.status == 0);
+  CHECK(spread.json()["spread"] == 7);
+}
+
 TEST_CASE("cli: check leaves out what a scale of NaN or infinity reaches, and notes it") {
   for (const char* const scale : {"q_scale", "k_scale", "v_scale"}) {
     for (const std::string value : {"inf", "-inf", "nan"}) {
