@@ -14,7 +14,7 @@ namespace tilewright::verify::fuzz {
 enum class Failure : std::uint8_t {
   none,
   wrong_result,      ///< out or lse breaks the rule of verify/judge.hpp
-  wrong_gradient,    ///< a gradient breaks the rule of verify/gradients.hpp
+  wrong_gradient,    ///< a gradient breaks the rule of verify/gradient_rule.hpp
   mask_differs,      ///< a tile of the block mask is not what mask_mod makes it
   red_zone,          ///< memory around an output was written to
   input_changed,     ///< an input or a buffer was written to

@@ -67,6 +67,7 @@ class HeadSweep {
     const bool has_weights = weigh(b, h, row);
     if (sizes_ != nullptr && score_overflows(b, h, row)) return mark_unknown(b, h, row);
     if (!has_weights) return;
+    if (sizes_ != nullptr) take_greatest_score();
     if (sizes_ != nullptr && std::isnan(lse_)) mark_undefined(b, h, row);
     const double* const dout = inputs_.dout.row(b, h, row);
     const Score delta = delta_of(b, h, row, dout);
@@ -162,6 +163,13 @@ class HeadSweep {
   // An element that is kept with a score of -inf has none, as in forward, whatever lse is.
   bool has_weight(std::size_t c) const { return keep_[c] != 0 && modified_[c] != -kInfiniteScore; }
 
+  void take_greatest_score() {
+    for (std::size_t c = 0; c < p_.size(); ++c) {
+      if (keep_[c] == 0 || !std::isfinite(modified_[c])) continue;
+      greatest_score = std::max(greatest_score, std::fabs(static_cast<double>(modified_[c])));
+    }
+  }
+
   // Where kernels take e^(-inf - lse) for the weight of such an element.
   void mark_undefined(std::int64_t b, std::int64_t h, std::int64_t row) {
     for (std::size_t c = 0; c < p_.size(); ++c) {
@@ -176,7 +184,7 @@ class HeadSweep {
   }
 
   // Whether float32 overflows in a kept score's products, or in what score_mod makes of it, or
-  // rounds the greatest score by more than a weight can bear (kShareOfWeights of gradients.cpp).
+  // rounds the greatest score by more than a weight can bear (kShareOfWeights).
   bool score_overflows(std::int64_t b, std::int64_t h, std::int64_t row) {
     constexpr double kGreatestScore = 0x1p22;
     if (row_maximum_ >= kGreatestScore) return true;
@@ -382,6 +390,7 @@ class HeadSweep {
  public:
   std::vector<double> named, named_terms, named_of_weights, named_magnitudes, named_ambiguous,
       named_undefined, named_infinite, named_unknown;
+  double greatest_score = 0;
 
  private:
   bool scores_may_overflow_, products_may_overflow_;
@@ -414,6 +423,7 @@ GradientValues sweep(const DenseProblem& problem, const GradientInputs& inputs,
   }
   const std::int64_t group = problem.q.heads / problem.k.heads;
   const auto heads = static_cast<std::size_t>(problem.k.heads);
+  std::vector<double> greatest_scores(heads);
   std::vector<std::vector<double>> named(heads), terms(heads), of_weights(heads), magnitudes(heads),
       ambiguous(heads), undefined(heads), infinite(heads), unknown(heads);
   threads.parallel_for(problem.k.heads, [&](std::int64_t h_kv, int) {
@@ -432,6 +442,7 @@ GradientValues sweep(const DenseProblem& problem, const GradientInputs& inputs,
     undefined[place] = std::move(head.named_undefined);
     infinite[place] = std::move(head.named_infinite);
     unknown[place] = std::move(head.named_unknown);
+    greatest_scores[place] = head.greatest_score;
   });
   for (std::size_t head = 0; head < heads; ++head) {
     add_to(values.named, named[head]);
@@ -443,6 +454,7 @@ GradientValues sweep(const DenseProblem& problem, const GradientInputs& inputs,
     add_to(sizes->undefined.named, undefined[head]);
     mark_nan(infinite[head], GradientSizes::kMayBeInfinite, sizes->overflow.named);
     mark_nan(unknown[head], GradientSizes::kUnknown, sizes->overflow.named);
+    sizes->greatest_score = std::max(sizes->greatest_score, greatest_scores[head]);
   }
   return values;
 }

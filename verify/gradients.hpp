@@ -1,51 +1,20 @@
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "../runtime/api/executor.hpp"
 #include "../runtime/api/toolchain.hpp"
+#include "gradient_rule.hpp"
 #include "problem.hpp"
 
 namespace tilewright::verify {
 
-// When gradients are right (docs/gradients.md). Each gradient is compared with the double
-// reference:
-//
-//   error_max at most 2 naive_max + 2 ulp(max |reference|) + 2^-22 A + 2^-22 W
-//   error_rms at most 2 naive_rms + ulp(rms reference) / 4 + 2^-22 A + 2^-22 W
-//
-//   naive   S, P, dP and dS rounded to the spec's dtype, sums in float32, results rounded; in 16
-//           bits the worst of four draws, three of which round stochastically, as few elements may
-//           have a small naive error by chance
-//   A       the greatest sum of absolute terms of an element, such as
-//           scale * sum P (sum |dout v| + sum |dout out| + |dlse|) |f'| |k|: a gradient that
-//           cancels has errors of its terms, and so have the dot products dP = dout . v and delta =
-//           dout . out - dlse. Rounding each partial sum of n products t leaves 2^-26 sum |t| (one
-//           standard deviation) where the sum walks at random. Of buffers and scalars adding up n
-//           terms dY g leaves sqrt(n) 2^-24 of the greatest sum of |dY g| more. Fast functions add
-//           2^-10 max |score| to it: an error of 2^-11 of a score changes its weight by that share,
-//           and the denominator's of forward by as much.
-//   W       the greatest sum, over the terms of an element, of |m| times the term's magnitude, m
-//           being the greatest score of the term's row: of dq scale * |m| P |dP - delta| |f'| |k|,
-//           of dv |m| P |dout|. Four float32 roundings have the size of m, those of the score, of
-//           the stored lse, and of each times log2(e), so P = exp(score - lse) is off by 2^-22 |m|
-//           of itself, and P's factor dP - delta is what that changes: a row whose weight lies on
-//           one key has a small one, however large A is.
+// Gradients are judged by the rule of gradient_rule.hpp.
 //
 // Backward reads the stored out, so reference and naive form delta from it: a dtype of few bits
 // makes delta another one than that of the exact out.
-//
-// A score that lies within rounding of a kink of score_mod has either side's derivative
-// (kinks.hpp). By how much that changes an element, which is no error, is taken off its error, and
-// off naive's.
-//
-// NaN and infinity stand where the reference has them. Those of q, k, v, dout and dlse also spread
-// through dropped elements of a tile that keeps something, where the reference has numbers: an
-// element that they may reach so may hold NaN or infinity (gradient_spread.hpp).
 //
 // The reference's derivative of score_mod must agree with central differences in double at a sample
 // of elements that are not near a kink.
@@ -58,22 +27,6 @@ struct GradientResults {
   std::optional<TensorView> dlse = {};
   std::map<std::string, TensorView> gradients = {};  ///< "dq", "dk", "dv", "d_slopes"
   bool fast_math = false;  ///< the kernel's snippets use fast functions (uses_fast_math)
-};
-
-struct GradientVerdict {
-  bool ok = true;
-  double error_max = 0;
-  double error_rms = 0;
-  double bound_max = 0;
-  double bound_rms = 0;
-  double naive_max = 0;
-  double naive_rms = 0;
-  /// Elements that are NaN or infinite where the reference is not the same, and may be.
-  std::int64_t spread = 0;
-  /// Elements that are not judged, as float32 overflows on the way to them: of a score's row and
-  /// what it keeps, whatever they are; of dX and sums, where they are NaN or infinite.
-  std::int64_t overflow = 0;
-  std::vector<std::string> reasons = {};  ///< one sentence each; empty if ok
 };
 
 /// Judges the gradients of a call. Of a packed one rows of dq that belong to no sequence are not

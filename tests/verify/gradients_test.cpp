@@ -20,7 +20,7 @@ namespace {
 using namespace tilewright;
 using verify::GradientVerdict;
 
-// Of dout, or of v.
+// Of dout, of v, or of q.
 struct OddElement {
   std::int64_t at;
   double value;
@@ -30,13 +30,17 @@ struct OddElement {
 struct Call {
   explicit Call(const Spec& given, const verify::RandomOptions& options = {},
                 std::int64_t q_len = 37, std::int64_t kv_len = 50,
-                std::optional<OddElement> odd = {}, std::optional<OddElement> odd_value = {})
+                std::optional<OddElement> odd = {}, std::optional<OddElement> odd_value = {},
+                std::optional<OddElement> odd_query = {})
       : spec(given),
         shape{.batch = 2, .num_q_heads = 4, .num_kv_heads = 2, .q_len = q_len, .kv_len = kv_len},
         inputs(verify::random_inputs(given, shape, 3, options)) {
     const Attention attention(spec, {.device = Device::cpu()});
     if (odd_value) {
       write_element(inputs.v.data(), spec.dtype, odd_value->at, odd_value->value);
+    }
+    if (odd_query) {
+      write_element(inputs.q.data(), spec.dtype, odd_query->at, odd_query->value);
     }
     const verify::Problem problem = inputs.problem();
     const auto like = [](const TensorView& view) {
@@ -74,8 +78,8 @@ struct Call {
                        mask, bindings, buffers);
   }
 
-  std::map<std::string, GradientVerdict> judge() const {
-    verify::GradientResults results{.dout = dout, .out = out};
+  std::map<std::string, GradientVerdict> judge(bool fast_math = false) const {
+    verify::GradientResults results{.dout = dout, .out = out, .fast_math = fast_math};
     for (const auto& [name, tensor] : tensors) results.gradients.emplace(name, tensor);
     return verify::judge_gradients(spec, inputs.problem(), results, {}, ThreadPool::shared());
   }
@@ -297,6 +301,32 @@ TEST_CASE("gradients: sinks of NaN and infinity") {
     CAPTURE(row);
     CHECK_FALSE(judge_with(call, {{"dq", row * 16}}, kNan).at("dq").ok);
   }
+}
+
+// Row 20 of the first head: its dP overflows, and so does its share of dk, d_gain and d_bias.
+TEST_CASE("gradients: an element that is left out widens no bound of the others") {
+  Call call(spec_of_odd_row("score"), {}, 37, 50, OddElement{20 * 16 + 3, 3e38});
+  const auto right = call.judge();
+  for (const auto& [name, verdict] : right) {
+    CAPTURE(name, verdict.reasons);
+    CHECK(verdict.ok);
+  }
+  for (const char* const name : {"dq", "d_gain"}) {
+    CAPTURE(name);
+    CHECK(right.at(name).overflow > 0);
+    CHECK(right.at(name).bound_max < 0.1);
+  }
+  CHECK_FALSE(judge_with(call, {{"dq", 21 * 16}}, 9).at("dq").ok);
+  CHECK_FALSE(judge_with(call, {{"d_gain", 1}}, 9).at("d_gain").ok);
+}
+
+TEST_CASE("gradients: scores of a row that is left out widen no bound of fast functions") {
+  Call call(spec_of_odd_row("score"), {}, 37, 50, {}, {}, OddElement{20 * 16 + 3, 3e38});
+  const GradientVerdict right = call.judge(true).at("dq");
+  CAPTURE(right.reasons);
+  CHECK(right.ok);
+  CHECK(right.overflow == 16);
+  CHECK(right.bound_max < 0.5);
 }
 
 // v is finite in all rows but 22, which row 20 drops in its tile.

@@ -1,0 +1,90 @@
+#include "verify/gradient_rule.hpp"
+
+#include <cstddef>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/limits.hpp"
+#include "verify/gradient_sweep.hpp"
+
+using namespace tilewright;
+using namespace tilewright::verify;
+
+namespace {
+
+constexpr std::size_t kOdd = 2;  // of eight elements
+
+// A gradient of ordinary numbers, which is right.
+ComparedGradient sound() {
+  ComparedGradient one{.name = "d_bias"};
+  one.reference = {1, -2, 3, 0.5, -0.25, 1, 2, -1};
+  one.got = one.reference;
+  one.naive = {one.reference};
+  one.terms = one.of_weights = one.magnitudes = std::vector<double>(8, 1);
+  one.ambiguous = one.spread = one.overflow = std::vector<double>(8);
+  one.share_of_magnitudes = 0x1p-24;
+  return one;
+}
+
+// One element is huge, in everything that a bound is made of.
+ComparedGradient with_huge_element(double got) {
+  ComparedGradient one = sound();
+  one.got[kOdd] = got;
+  one.reference[kOdd] = 3e37;
+  one.naive[0][kOdd] = 2e37;
+  one.terms[kOdd] = one.of_weights[kOdd] = one.magnitudes[kOdd] = 1e38;
+  return one;
+}
+
+void require_left_out(ComparedGradient one) {
+  const GradientVerdict right = judge_gradient(one, f32);
+  CAPTURE(right.reasons);
+  CHECK(right.ok);
+  CHECK(right.spread + right.overflow == 1);
+  const GradientVerdict usual = judge_gradient(sound(), f32);
+  CHECK(right.naive_max == 0);
+  CHECK(right.bound_max <= usual.bound_max);
+  one.got[5] += 0.01;
+  CHECK_FALSE(judge_gradient(one, f32).ok);
+}
+
+}  // namespace
+
+TEST_CASE("gradient rule: an element that is left out widens no bound") {
+  for (const double odd : {kInf, -kInf, kNan}) {
+    CAPTURE(odd);
+    ComparedGradient overflowing = with_huge_element(odd);
+    overflowing.overflow[kOdd] = GradientSizes::kMayBeInfinite;
+    require_left_out(overflowing);
+    ComparedGradient spread = with_huge_element(odd);
+    spread.spread[kOdd] = 1;
+    require_left_out(spread);
+    CHECK_FALSE(judge_gradient(with_huge_element(odd), f32).ok);
+  }
+  for (const double any : {kNan, 0.0, 3e37}) {
+    CAPTURE(any);
+    ComparedGradient unknown = with_huge_element(any);
+    unknown.overflow[kOdd] = GradientSizes::kUnknown;
+    require_left_out(unknown);
+  }
+}
+
+TEST_CASE("gradient rule: a finite element that may overflow is judged") {
+  ComparedGradient one = with_huge_element(3e37);
+  one.overflow[kOdd] = GradientSizes::kMayBeInfinite;
+  CHECK(judge_gradient(one, f32).ok);
+  CHECK(judge_gradient(one, f32).overflow == 0);
+  one.got[kOdd] = 0;
+  CHECK_FALSE(judge_gradient(one, f32).ok);
+}
+
+TEST_CASE("gradient rule: an infinite reference widens no bound") {
+  ComparedGradient one = with_huge_element(kInf);
+  one.dtype = f16;
+  const GradientVerdict right = judge_gradient(one, f16);
+  CAPTURE(right.reasons);
+  CHECK(right.ok);
+  CHECK(right.bound_max < 0.1);
+  one.got[5] += 0.1;
+  CHECK_FALSE(judge_gradient(one, f16).ok);
+}

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../generator/spec/dtype.hpp"
+
+namespace tilewright::verify {
+
+// When a gradient is right (docs/gradients.md). It is compared with the double reference:
+//
+//   error_max at most 2 naive_max + 2 ulp(max |reference|) + 2^-22 A + 2^-22 W
+//   error_rms at most 2 naive_rms + ulp(rms reference) / 4 + 2^-22 A + 2^-22 W
+//
+//   naive   S, P, dP and dS rounded to the spec's dtype, sums in float32, results rounded; in 16
+//           bits the worst of four draws, three of which round stochastically, as few elements may
+//           have a small naive error by chance
+//   A       the greatest sum of absolute terms of an element, such as
+//           scale * sum P (sum |dout v| + sum |dout out| + |dlse|) |f'| |k|: a gradient that
+//           cancels has errors of its terms, and so have the dot products dP = dout . v and delta =
+//           dout . out - dlse. Rounding each partial sum of n products t leaves 2^-26 sum |t| (one
+//           standard deviation) where the sum walks at random. Of buffers and scalars adding up n
+//           terms dY g leaves sqrt(n) 2^-24 of the greatest sum of |dY g| more. Fast functions add
+//           2^-10 max |score| to it: an error of 2^-11 of a score changes its weight by that share,
+//           and the denominator's of forward by as much.
+//   W       the greatest sum, over the terms of an element, of |m| times the term's magnitude, m
+//           being the greatest score of the term's row: of dq scale * |m| P |dP - delta| |f'| |k|,
+//           of dv |m| P |dout|. Four float32 roundings have the size of m, those of the score, of
+//           the stored lse, and of each times log2(e), so P = exp(score - lse) is off by 2^-22 |m|
+//           of itself, and P's factor dP - delta is what that changes: a row whose weight lies on
+//           one key has a small one, however large A is.
+//
+// All of these are of the elements whose reference, rounded to the gradient's dtype, is finite, and
+// that are not left out.
+//
+// A score that lies within rounding of a kink of score_mod has either side's derivative
+// (kinks.hpp). By how much that changes an element, which is no error, is taken off its error, and
+// off naive's.
+//
+// NaN and infinity stand where the reference has them. Those of q, k, v, dout and dlse also spread
+// through dropped elements of a tile that keeps something, where the reference has numbers: an
+// element that they may reach so may hold NaN or infinity (gradient_spread.hpp). So may one that
+// float32 overflows on the way to. Then it is left out.
+
+inline constexpr double kShareOfTerms = 0x1p-22;
+inline constexpr double kShareOfWeights = 0x1p-22;
+
+/// One gradient of a call, element by element.
+struct ComparedGradient {
+  std::string name;          ///< "dq", "dk", "dv", "d_slopes"
+  DType dtype = DType::f32;  ///< of `got`
+  std::vector<double> got = {}, reference = {};
+  std::vector<std::vector<double>> naive = {};      ///< draw by draw
+  std::vector<double> terms = {}, of_weights = {};  ///< of which A and W are the greatest
+  std::vector<double> magnitudes = {};  ///< of a buffer or scalar: the sums of |dY g|, else empty
+  std::vector<double> ambiguous = {};   ///< how far an element may be off without being wrong
+  std::vector<double> spread = {};      ///< not 0 where NaN or infinity of an input may be
+  std::vector<double> overflow = {};    ///< as GradientSizes has it
+  double share_of_terms = kShareOfTerms;
+  double share_of_magnitudes = 0;  ///< sqrt(n) 2^-24
+};
+
+struct GradientVerdict {
+  bool ok = true;
+  double error_max = 0;
+  double error_rms = 0;
+  double bound_max = 0;
+  double bound_rms = 0;
+  double naive_max = 0;
+  double naive_rms = 0;
+  /// Elements that are NaN or infinite where the reference is not the same, and may be.
+  std::int64_t spread = 0;
+  /// Elements that are not judged, as float32 overflows on the way to them: of a score's row and
+  /// what it keeps, whatever they are; of dX and sums, where they are NaN or infinite.
+  std::int64_t overflow = 0;
+  std::vector<std::string> reasons = {};  ///< one sentence each; empty if ok
+};
+
+/// Applies the rule.
+GradientVerdict judge_gradient(ComparedGradient gradient, DType spec_dtype);
+
+}  // namespace tilewright::verify
