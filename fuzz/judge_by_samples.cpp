@@ -146,17 +146,16 @@ Verdict judge_by_samples(const AttentionValues& got, const Reference& reference,
 }
 
 std::string judge_sequences_alone(const AttentionValues& got, const Reference& reference,
-                                  const CaseParts& parts, const std::vector<double>& max_abs_scores,
-                                  const Rule& rule, Executor& threads) {
+                                  const CaseParts& parts, const Rule& rule, Executor& threads) {
   Samples samples(parts, rule, threads);
-  std::size_t number = 0;
   for (const CaseParts::Part& part : parts.parts()) {
     if (part.piece.score_rows() == 0) continue;
     Rule of_part = rule;
-    if (rule.fast_math_score) of_part.fast_math_score = max_abs_scores.at(number);
-    if (rule.scaled_score) of_part.scaled_score = max_abs_scores.at(number);
+    const double max_abs_score =
+        take_rows(reference.max_abs_scores, part.piece).greatest_magnitude();
+    if (rule.fast_math_score) of_part.fast_math_score = max_abs_score;
+    if (rule.scaled_score) of_part.scaled_score = max_abs_score;
     of_part.bound_factor = kBoundFactorOfSequence;
-    ++number;
     const AttentionValues mine = CaseParts::part_of(got, part);
     const AttentionValues wanted = CaseParts::part_of(reference.values, part);
     const Verdict verdict = judge_by([&](std::uint64_t sample) {

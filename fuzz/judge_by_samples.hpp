@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "../runtime/api/executor.hpp"
 #include "../verify/judge.hpp"
@@ -19,11 +18,8 @@ Verdict judge_by_samples(const AttentionValues& got, const Reference& reference,
                          const CaseParts& parts, const Rule& rule, Executor& threads);
 
 /// The same for each sequence of a packed call alone, as `check` judges it.
-/// @param max_abs_scores Reference::max_abs_score of each part that has rows, where the rule names
-/// one
 /// @return what is wrong; empty where nothing is
 std::string judge_sequences_alone(const AttentionValues& got, const Reference& reference,
-                                  const CaseParts& parts, const std::vector<double>& max_abs_scores,
-                                  const Rule& rule, Executor& threads);
+                                  const CaseParts& parts, const Rule& rule, Executor& threads);
 
 }  // namespace tilewright::verify::fuzz

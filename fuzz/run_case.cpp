@@ -251,20 +251,21 @@ class CaseRunner::Implementation {
 
     const Activity activity("judges a result");
     Reference reference;
-    std::vector<double> max_abs_scores;
+    if (problem.sequences) {
+      const Shape& shape = problem.shape;
+      reference.max_abs_scores = Values::zeros(1, shape.num_q_heads, shape.q_len, 1);
+    }
     reference.values = parts.whole([&](const CaseParts::Part& part, const DenseProblem& dense) {
       Reference of_part = reference_attention(dense, part.interpretations.in_double(), threads_);
-      max_abs_scores.push_back(of_part.max_abs_score);
-      reference.max_abs_score = std::max(reference.max_abs_score, of_part.max_abs_score);
+      put_rows(std::move(of_part.max_abs_scores), part.piece, reference.max_abs_scores);
       return std::move(of_part.values);
     });
     const AttentionValues values = first.values();
-    const Rule rule = rule_for(kernels_->attention, reference.max_abs_score);
+    const Rule rule = rule_for(kernels_->attention, reference.max_abs_score());
     const Verdict verdict = judge_by_samples(values, reference, parts, rule, threads_);
     if (!verdict.ok) fail(Failure::wrong_result, joined(verdict.reasons));
     if (problem.sequences) {
-      const std::string wrong =
-          judge_sequences_alone(values, reference, parts, max_abs_scores, rule, threads_);
+      const std::string wrong = judge_sequences_alone(values, reference, parts, rule, threads_);
       if (!wrong.empty()) fail(Failure::wrong_result, wrong);
     }
     double nearest = share_of(verdict);
@@ -277,7 +278,7 @@ class CaseRunner::Implementation {
       fail(Failure::input_changed, "an input, a buffer or the memory around one was written to");
     }
     if (kernels_->beside) {
-      compare_with_cpu(c, problem, reference, parts, {values, verdict, rule});
+      compare_with_cpu(c, problem, reference, parts, {values, reference.values, verdict, rule});
     }
     return nearest;
   }
@@ -428,11 +429,11 @@ class CaseRunner::Implementation {
     const std::optional<CaseGradients> gradients = gradients_of(c, problem);
     run_on(*kernels_->beside, c, problem, written, gradients);
     const AttentionValues values = written.values();
-    const Rule rule = rule_for(*kernels_->beside, reference.max_abs_score);
+    const Rule rule = rule_for(*kernels_->beside, reference.max_abs_score());
     const Verdict verdict = judge_by_samples(values, reference, parts, rule, threads_);
     if (!verdict.ok) fail(Failure::wrong_result, "on the CPU: " + joined(verdict.reasons));
     if (gradients) judge_backward(*kernels_->beside, problem, written, *gradients, "on the CPU: ");
-    const Agreement agreement = compare(there, {values, verdict, rule}, reference.values);
+    const Agreement agreement = compare(there, {values, reference.values, verdict, rule});
     if (!agreement.ok) fail(Failure::devices_disagree, joined(agreement.reasons));
   }
 

@@ -12,12 +12,18 @@
 namespace tilewright::verify {
 namespace {
 
-void require_sizes(const Values& first, const Values& second, const Values& reference) {
+void require_sizes(const Values& first, const Values& second, const Values& reference,
+                   const Values& other_reference) {
   const std::size_t size = reference.data.size();
-  if (first.data.size() == size && second.data.size() == size) return;
-  throw Error(ErrorCode::usage,
-              fmt::format("results of {} and {} elements are compared, the reference has {}",
-                          first.data.size(), second.data.size(), size));
+  if (first.data.size() == size && second.data.size() == size &&
+      other_reference.data.size() == size) {
+    return;
+  }
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("results of {} and {} elements are compared, the references have {} and "
+                  "{}",
+                  first.data.size(), second.data.size(), size, other_reference.data.size()));
 }
 
 // Infinite where one of them is no number: they agree on nothing there.
@@ -32,14 +38,15 @@ bool is_right_infinity(double value, double reference, const DeviceResult& resul
          is_near_overflow(reference, result.verdict.bound_max, result.rule.out_dtype);
 }
 
-void compare_out(const DeviceResult& first, const DeviceResult& second, const Values& reference,
-                 Agreement& agreement) {
-  require_sizes(first.values.out, second.values.out, reference);
+void compare_out(const DeviceResult& first, const DeviceResult& second, Agreement& agreement) {
+  const Values& reference = first.reference.out;
+  require_sizes(first.values.out, second.values.out, reference, second.reference.out);
   agreement.bound = first.verdict.bound_max + second.verdict.bound_max;
   for (std::size_t i = 0; i < reference.data.size(); ++i) {
     const double wanted = reference.data[i];
     const double a = first.values.out.data[i], b = second.values.out.data[i];
     if (!std::isfinite(round_to(first.rule.out_dtype, wanted))) continue;
+    if (!std::isfinite(second.reference.out.data[i])) continue;
     if (is_right_infinity(a, wanted, first) || is_right_infinity(b, wanted, second)) continue;
     agreement.difference = std::max(agreement.difference, distance(a, b));
   }
@@ -50,12 +57,12 @@ void compare_out(const DeviceResult& first, const DeviceResult& second, const Va
                   agreement.difference, agreement.bound));
 }
 
-void compare_lse(const DeviceResult& first, const DeviceResult& second, const Values& reference,
-                 Agreement& agreement) {
-  require_sizes(first.values.lse, second.values.lse, reference);
+void compare_lse(const DeviceResult& first, const DeviceResult& second, Agreement& agreement) {
+  const Values& reference = first.reference.lse;
+  require_sizes(first.values.lse, second.values.lse, reference, second.reference.lse);
   double worst_share = -1;
   for (std::size_t i = 0; i < reference.data.size(); ++i) {
-    if (!std::isfinite(reference.data[i])) continue;
+    if (!std::isfinite(reference.data[i]) || !std::isfinite(second.reference.lse.data[i])) continue;
     const double difference = distance(first.values.lse.data[i], second.values.lse.data[i]);
     const double bound = lse_bound(reference.data[i], first.rule, first.verdict.naive_lse) +
                          lse_bound(reference.data[i], second.rule, second.verdict.naive_lse);
@@ -73,13 +80,12 @@ void compare_lse(const DeviceResult& first, const DeviceResult& second, const Va
 
 }  // namespace
 
-Agreement compare(const DeviceResult& first, const DeviceResult& second,
-                  const AttentionValues& reference) {
+Agreement compare(const DeviceResult& first, const DeviceResult& second) {
   Agreement agreement;
-  compare_out(first, second, reference.out, agreement);
+  compare_out(first, second, agreement);
   const bool has_lse = !first.values.lse.data.empty() && !second.values.lse.data.empty() &&
-                       !reference.lse.data.empty();
-  if (has_lse) compare_lse(first, second, reference.lse, agreement);
+                       !first.reference.lse.data.empty();
+  if (has_lse) compare_lse(first, second, agreement);
   return agreement;
 }
 

@@ -8,14 +8,15 @@
 namespace tilewright::verify {
 
 // Whether two devices agree on one call. Each is judged against the reference on its own; beyond
-// that, where the reference is finite,
+// that, where the references of both are finite,
 //
 //   |first - second| <= bound_max of the first + bound_max of the second       each element of out
 //                       the same with the bounds of lse                       each row of lse
 
-/// One of the two.
+/// One of the two, as it was judged.
 struct DeviceResult {
   const AttentionValues& values;
+  const AttentionValues& reference;  ///< NaN where this one is not judged
   const Verdict& verdict;
   const Rule& rule;
 };
@@ -29,9 +30,8 @@ struct Agreement {
   std::vector<std::string> reasons = {};  ///< one sentence each; empty if ok
 };
 
-/// Compares them. lse is compared where both and the reference hold it.
+/// Compares them. lse is compared where both and their references hold it.
 /// @throws Error with code usage where the sizes of the results differ
-Agreement compare(const DeviceResult& first, const DeviceResult& second,
-                  const AttentionValues& reference);
+Agreement compare(const DeviceResult& first, const DeviceResult& second);
 
 }  // namespace tilewright::verify

@@ -143,10 +143,7 @@ class Checker::Implementation {
     Expected expected = empty_expected(problem);
     Progress progress(parts);
     for (const Parts::Piece& piece : parts.pieces()) {
-      if (piece.score_rows() == 0) {
-        expected.max_abs_scores.push_back(0);
-        continue;
-      }
+      if (piece.score_rows() == 0) continue;
       const DenseProblem dense = parts.read(piece);
       if (dense.dropout) expected.dropout = dense.dropout->p;
       take_odd_scales(dense, expected);
@@ -168,6 +165,7 @@ class Checker::Implementation {
       put_rows(std::move(reference.values.out), piece, expected.reference.values.out);
       put_rows(std::move(reference.values.lse), piece, expected.reference.values.lse);
       put_rows(std::move(reference.values.max_scores), piece, expected.reference.values.max_scores);
+      put_rows(std::move(reference.max_abs_scores), piece, expected.reference.max_abs_scores);
       if (spec().outputs.weights) {  // of a dense call, which has one part
         expected.reference.values.weights = std::move(reference.values.weights);
         expected.naive.weights = std::move(naive.weights);
@@ -177,13 +175,10 @@ class Checker::Implementation {
         put_rows(std::move(naive.lse), piece, expected.naive.lse);
         put_rows(std::move(naive.max_scores), piece, expected.naive.max_scores);
       }
-      expected.max_abs_scores.push_back(reference.max_abs_score);
-      expected.reference.max_abs_score =
-          std::max(expected.reference.max_abs_score, reference.max_abs_score);
     }
-    leave_out(expected.unjudged, expected.reference.values);
+    leave_out(expected.unjudged, expected.reference);
     expected.mask_disagreements = disagreements;
-    expected.rule = rule_of(attention_, expected.reference.max_abs_score);
+    expected.rule = rule_of(attention_, expected.reference.max_abs_score());
     return expected;
   }
 
@@ -250,9 +245,10 @@ class Checker::Implementation {
     }
   }
 
-  UnjudgedCounts leave_out_of(const Expected& wanted, AttentionValues& got) const {
+  // A result, and the reference, where the result is judged.
+  Judged judged(AttentionValues got, const Problem& problem, const Expected& wanted) const {
     return leave_out(wanted.unjudged, wanted.reference.values, wanted.naive, spec().output_dtype(),
-                     got);
+                     values_of(std::move(got), problem));
   }
 
   // Rows of a packed call that belong to no sequence stay NaN, which judge() leaves out.
@@ -266,6 +262,7 @@ class Checker::Implementation {
     Expected expected;
     expected.reference.values = {
         .out = empty(spec().value_head_dim()), .lse = empty(1), .max_scores = empty(1)};
+    expected.reference.max_abs_scores = empty(1);
     expected.naive.out = empty(spec().value_head_dim());
     if (!is_float8(naive_dtype())) {
       expected.naive.lse = expected.naive.max_scores = empty(1);
@@ -363,35 +360,30 @@ class Checker::Implementation {
                           const Outputs& outputs, const Expected& wanted, Report& report) const {
     const Outputs there(spec(), problem.shape, placement);
     run_call(*other_, problem, there);
-    const Rule rule = rule_of(*other_, wanted.reference.max_abs_score);
-    AttentionValues values = values_of(outputs.values(spec()), problem);
-    AttentionValues other_values = values_of(there.values(spec()), problem);
-    leave_out_of(wanted, values);
-    leave_out_of(wanted, other_values);
+    const Rule rule = rule_of(*other_, wanted.reference.max_abs_score());
+    const Judged ours = judged(outputs.values(spec()), problem, wanted);
+    const Judged theirs = judged(there.values(spec()), problem, wanted);
     report.other_verdict =
-        judge(other_values, wanted.reference.values, wanted.naive, rule, place_of_rows(problem));
-    report.agreement =
-        compare({values, report.verdict, wanted.rule}, {other_values, *report.other_verdict, rule},
-                wanted.reference.values);
+        judge(theirs.got, theirs.reference, wanted.naive, rule, place_of_rows(problem));
+    report.agreement = compare({ours.got, ours.reference, report.verdict, wanted.rule},
+                               {theirs.got, theirs.reference, *report.other_verdict, rule});
     report.ok = report.ok && report.other_verdict->ok && report.agreement->ok;
   }
 
   void judge_all(const Problem& problem, const Outputs& outputs, const CallFacts& facts,
                  const Expected& wanted, Report& report) const {
-    AttentionValues values = values_of(outputs.values(spec()), problem);
-    report.unjudged = leave_out_of(wanted, values);
+    const Judged ours = judged(outputs.values(spec()), problem, wanted);
+    report.unjudged = ours.counts;
     report.verdict =
-        judge(values, wanted.reference.values, wanted.naive, wanted.rule, place_of_rows(problem));
-    if (problem.sequences) judge_sequences(problem, values, wanted, report);
+        judge(ours.got, ours.reference, wanted.naive, wanted.rule, place_of_rows(problem));
+    if (problem.sequences) judge_sequences(problem, ours, wanted, report);
     if (!report.damage) report.damage = outputs.damage(problem);
     if (options_.check_mask) report.mask_verdict = judge_tiles(problem, facts, report);
     report.ok = report.verdict.ok && report.broken_promises.empty() &&
                 report.sequence_reasons.empty() && !report.damage &&
                 (!report.mask_verdict || report.mask_verdict->ok);
     if (options_.theirs) {
-      AttentionValues theirs = values_of(*options_.theirs, problem);
-      leave_out_of(wanted, theirs);
-      judge_theirs(problem, values, theirs, wanted, report);
+      judge_theirs(problem, ours, judged(*options_.theirs, problem, wanted), wanted, report);
     }
   }
 
@@ -410,21 +402,20 @@ class Checker::Implementation {
     return check_block_mask(spec(), problem, *report.mask, *interpretation, threads_);
   }
 
-  void judge_theirs(const Problem& problem, const AttentionValues& ours,
-                    const AttentionValues& theirs, const Expected& wanted, Report& report) const {
+  void judge_theirs(const Problem& problem, const Judged& ours, const Judged& theirs,
+                    const Expected& wanted, Report& report) const {
     Rule rule = wanted.rule;
     rule.dtype = spec().dtype;
     report.their_verdict =
-        judge(theirs, wanted.reference.values, wanted.naive, rule, place_of_rows(problem));
-    report.their_agreement =
-        compare({ours, report.verdict, wanted.rule}, {theirs, *report.their_verdict, rule},
-                wanted.reference.values);
+        judge(theirs.got, theirs.reference, wanted.naive, rule, place_of_rows(problem));
+    report.their_agreement = compare({ours.got, ours.reference, report.verdict, wanted.rule},
+                                     {theirs.got, theirs.reference, *report.their_verdict, rule});
     report.ok = report.ok && report.their_verdict->ok && report.their_agreement->ok;
   }
 
   // Each sequence alone, by the same rule with wider bounds.
-  void judge_sequences(const Problem& problem, const AttentionValues& values,
-                       const Expected& wanted, Report& report) const {
+  void judge_sequences(const Problem& problem, const Judged& ours, const Expected& wanted,
+                       Report& report) const {
     constexpr std::size_t kFew = 3;
     const Parts parts(spec(), problem);
     for (const Parts::Piece& piece : parts.pieces()) {
@@ -435,10 +426,11 @@ class Checker::Implementation {
         if (!whole.max_scores.data.empty()) part.max_scores = take_rows(whole.max_scores, piece);
         return part;
       };
-      Rule rule = rule_of(attention_, wanted.max_abs_scores[static_cast<std::size_t>(piece.b)]);
+      const Values max_abs_scores = take_rows(wanted.reference.max_abs_scores, piece);
+      Rule rule = rule_of(attention_, max_abs_scores.greatest_magnitude());
       rule.bound_factor = kBoundFactorOfSequence;
       const Verdict verdict =
-          judge(part_of(values), part_of(wanted.reference.values), part_of(wanted.naive), rule,
+          judge(part_of(ours.got), part_of(ours.reference), part_of(wanted.naive), rule,
                 [&](std::int64_t, std::int64_t row) {
                   return RowPlace{piece.b, row};
                 });

@@ -116,8 +116,6 @@ class Checker {
     Rule rule;
     Unjudged unjudged = {};                         ///< reference is NaN in these rows
     std::map<SnippetKind, double> odd_scales = {};  ///< Report's
-    /// Of each part of the call (Parts): the greatest magnitude of its modified scores.
-    std::vector<double> max_abs_scores = {};
     std::int64_t mask_disagreements = 0;
     std::vector<double> dropout = {};  ///< Report's
     double reference_ms = 0;

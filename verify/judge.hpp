@@ -33,6 +33,7 @@ namespace tilewright::verify {
 //
 //   naive_max, naive_rms   the same errors of naive, where naive is finite
 //   ulp(x)    spacing at magnitude x of the products' dtype or of out's, whichever is wider
+//   score     after score_mod, of a row of which something is judged (unjudged.hpp)
 //   fast      2^-11 max |score| where the kernel's snippets use fast functions, else 0. An error of
 //             that size in every score scales the softmax's denominator by exp(+-fast), and with it
 //             both lse and the size of out.
@@ -123,8 +124,9 @@ namespace tilewright::verify {
 struct Rule {
   DType dtype = DType::f32;      ///< the products': S and P of naive are rounded to it
   DType out_dtype = DType::f32;  ///< what the kernel wrote
-  /// Greatest magnitude of a modified score; given only where the kernel's snippets use fast
-  /// functions (CUDA, f16 and bf16 unless precise_math is true, f32 where it is false).
+  /// Greatest magnitude of a modified score, of a row of which something is judged; given only
+  /// where the kernel's snippets use fast functions (CUDA, f16 and bf16 unless precise_math is
+  /// true, f32 where it is false).
   std::optional<double> fast_math_score = {};
   /// Likewise; given only where the products' dtype is f32 and the spec has a q_scale or k_scale.
   std::optional<double> scaled_score = {};

@@ -129,7 +129,7 @@ Reference reference_attention(const DenseProblem& problem, const RowSnippets<dou
   if (problem.wants_weights) {
     reference.values.weights = Values::zeros(q.batch, q.heads, q.rows, v.rows);
   }
-  std::vector<double> max_scores(static_cast<std::size_t>(q.batch * q.heads * q.rows));
+  reference.max_abs_scores = Values::zeros(q.batch, q.heads, q.rows, 1);
 
   threads.parallel_for(q.batch * q.heads * q.rows, [&](std::int64_t item, int) {
     const std::int64_t row = item % q.rows;
@@ -141,7 +141,7 @@ Reference reference_attention(const DenseProblem& problem, const RowSnippets<dou
     snippets(b, h, row, line.scores.data(), line.modified.data(), line.keep.data());
     bound_scores(line.modified);
     draw_factors(problem, b, h, row, line);
-    max_scores[static_cast<std::size_t>(item)] = max_abs_score(line);
+    reference.max_abs_scores.at(b, h, row, 0) = max_abs_score(line);
     const double sink = problem.sink ? problem.sink->at(b, h, row, 0) : -kInfinity;
     reference.values.lse.at(b, h, row, 0) = softmax_times_values(
         line, v, v_batch, h / group, sink, reference.values.out.row(b, h, row),
@@ -153,9 +153,6 @@ Reference reference_attention(const DenseProblem& problem, const RowSnippets<dou
       out[i] /= problem.out_scales[static_cast<std::size_t>(h)];
     }
   });
-  for (const double score : max_scores) {
-    reference.max_abs_score = std::max(reference.max_abs_score, score);
-  }
   return reference;
 }
 

@@ -45,7 +45,12 @@ struct DenseProblem {
 
 struct Reference {
   AttentionValues values;
-  double max_abs_score = 0;  ///< of the finite modified scores that were kept
+  /// [batch, num_q_heads, q_len, 1]: of each row, the greatest magnitude of the finite modified
+  /// scores that were kept.
+  Values max_abs_scores = {};
+
+  /// Of the rows where that is a number.
+  double max_abs_score() const { return max_abs_scores.greatest_magnitude(); }
 };
 
 /// Attention in double, by its definition and with none of the kernels' code:

@@ -6,7 +6,8 @@
 namespace tilewright::verify {
 
 /// What results of the attention are judged by.
-/// @param max_abs_score greatest magnitude of a modified score, in double
+/// @param max_abs_score greatest magnitude of a modified score, in double, of a row of which
+///                      something is judged
 Rule rule_for(const Attention& attention, double max_abs_score);
 
 }  // namespace tilewright::verify

@@ -4,11 +4,14 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <utility>
 
 #include "runtime/io/float16.hpp"
 
 namespace tilewright::verify {
 namespace {
+
+constexpr double kLeftOut = std::numeric_limits<double>::quiet_NaN();
 
 NotJudged reason_of(double element) {
   return static_cast<NotJudged>(static_cast<int>(element));
@@ -26,8 +29,15 @@ void blank(const Values& rows, Values& values) {
   for (std::size_t row = 0; row < rows.data.size(); ++row) {
     if (reason_of(rows.data[row]) == NotJudged::no) continue;
     std::fill_n(values.data.begin() + static_cast<std::ptrdiff_t>(row) * values.width, values.width,
-                std::numeric_limits<double>::quiet_NaN());
+                kLeftOut);
   }
+}
+
+void blank_rows(const Unjudged& unjudged, AttentionValues& values) {
+  blank(unjudged.out_rows, values.out);
+  blank(unjudged.score_rows, values.lse);
+  blank(unjudged.score_rows, values.max_scores);
+  blank(unjudged.score_rows, values.weights);
 }
 
 // Also where 8 bits clamp infinity.
@@ -47,27 +57,27 @@ bool is_right(NotJudged reason, double got, double reference, double naive, DTyp
 
 }  // namespace
 
-void leave_out(const Unjudged& unjudged, AttentionValues& reference) {
-  blank(unjudged.out_rows, reference.out);
-  blank(unjudged.score_rows, reference.lse);
-  blank(unjudged.score_rows, reference.max_scores);
-  blank(unjudged.score_rows, reference.weights);
+void leave_out(const Unjudged& unjudged, Reference& reference) {
+  blank_rows(unjudged, reference.values);
+  blank(unjudged.score_rows, reference.max_abs_scores);
 }
 
-UnjudgedCounts leave_out(const Unjudged& unjudged, const AttentionValues& reference,
-                         const AttentionValues& naive, DType out_dtype, AttentionValues& got) {
-  leave_out(unjudged, got);
-  UnjudgedCounts counts;
-  for (const double row : unjudged.out_rows.data) count(reason_of(row), got.out.width, counts);
+Judged leave_out(const Unjudged& unjudged, const AttentionValues& reference,
+                 const AttentionValues& naive, DType out_dtype, AttentionValues got) {
+  blank_rows(unjudged, got);
+  Judged judged{.got = std::move(got), .reference = reference};
+  for (const double row : unjudged.out_rows.data) {
+    count(reason_of(row), reference.out.width, judged.counts);
+  }
   for (std::size_t i = 0; i < unjudged.infinite.data.size(); ++i) {
     const NotJudged reason = reason_of(unjudged.infinite.data[i]);
-    double& element = got.out.data[i];
-    const double wanted = reference.out.data[i];
+    double& element = judged.got.out.data[i];
+    double& wanted = judged.reference.out.data[i];
     if (!is_right(reason, element, wanted, naive.out.data[i], out_dtype)) continue;
-    element = round_to(out_dtype, wanted);  // as a right result has it: infinite or clamped too
-    count(reason, 1, counts);
+    element = wanted = kLeftOut;
+    count(reason, 1, judged.counts);
   }
-  return counts;
+  return judged;
 }
 
 }  // namespace tilewright::verify

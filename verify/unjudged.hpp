@@ -4,6 +4,7 @@
 
 #include "../generator/spec/dtype.hpp"
 #include "attention_values.hpp"
+#include "reference.hpp"
 
 namespace tilewright::verify {
 
@@ -32,14 +33,20 @@ struct UnjudgedCounts {
   std::int64_t overflow = 0;
 };
 
-/// Makes NaN of the reference's rows that are not judged, which judge() then leaves out.
-void leave_out(const Unjudged& unjudged, AttentionValues& reference);
+/// A result and the reference that it is judged by. Both are NaN where the result is not judged, so
+/// that nothing there counts in an error or in a bound.
+struct Judged {
+  AttentionValues got, reference;
+  UnjudgedCounts counts = {};
+};
 
-/// The same for a result. An element that may be infinite, and is, becomes the reference's,
-/// rounded.
+/// Makes NaN of the reference's rows that are not judged, their greatest scores too.
+void leave_out(const Unjudged& unjudged, Reference& reference);
+
+/// The same for a result. An element that may be infinite, and is, is left out too.
 /// @param reference of which leave_out was called
 /// @param naive     NaN where an infinite reference may be NaN for a weight of 0
-UnjudgedCounts leave_out(const Unjudged& unjudged, const AttentionValues& reference,
-                         const AttentionValues& naive, DType out_dtype, AttentionValues& got);
+Judged leave_out(const Unjudged& unjudged, const AttentionValues& reference,
+                 const AttentionValues& naive, DType out_dtype, AttentionValues got);
 
 }  // namespace tilewright::verify

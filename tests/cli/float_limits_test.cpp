@@ -177,6 +177,7 @@ TEST_CASE("cli: check leaves out what float32 does not hold, and nothing else") 
   INFO(ended.err << ended.out);
   CHECK(ended.status == 0);
   CHECK(ended.json()["overflow"] == kQLen);
+  CHECK(ended.json()["bound"] < 0.1);  // of the others
 }
 
 TEST_CASE("cli: check leaves out what overflows before a scale, or in a factor of scales") {
@@ -217,6 +218,7 @@ TEST_CASE("cli: check leaves out gradients that float32 does not hold") {
       CHECK(ended.status == 0);
       const nlohmann::json gradients = ended.json()["gradients"];
       CHECK(gradients["dq"]["overflow"] > 0);
+      CHECK((limit.tensor != "dout" || gradients["dq"]["bound"] < 1));  // of the others
       CHECK(gradients["dq"]["overflow"] <= kQLen * kDim);
     }
   }
@@ -285,5 +287,31 @@ TEST_CASE("cli: check --expect finds NaN in what float32 holds") {
     INFO(ended.err << ended.out);
     CHECK(ended.status == status);
     if (status == 1) CHECK_THAT(ended.out, ContainsSubstring("row 4, column 2] is nan, but"));
+  }
+}
+
+TEST_CASE("cli: check --expect finds a wrong row beside one that overflows") {
+  const Folder folder;
+  CallFile file(f32, false);
+  for (std::int64_t row = 0; row < kKvLen; ++row) file.set("v", row, 2, 3e38);
+  const std::string spec = folder.write("s.json", spec_with(R"("dtype": "f32")"));
+  const std::string inputs = file.write(folder, "in.safetensors");
+  const std::string result = folder.path("out.safetensors");
+  REQUIRE(on_cpu({"run", spec, "--inputs", inputs, "--outputs", result}).status == 0);
+  TensorFile written = read_safetensors(result);
+  for (const auto& [change, status] : {std::pair(0.0, 0), std::pair(0.5, 1)}) {
+    CAPTURE(change);
+    Tensor out = Tensor::copy_of(written.tensors.at("out").view());
+    const std::int64_t at = 4 * kDim + 7;
+    write_element(out.data(), f32, at, read_element(out.data(), f32, at) + change);
+    const std::string theirs = folder.path("theirs.safetensors");
+    write_safetensors(theirs, {{"out", out.view()}});
+    const Ended ended = on_cpu(
+        {"check", spec, "--inputs", inputs, "--expect", theirs, "--beside", "cpu", "--json"});
+    INFO(ended.err << ended.out);
+    CHECK(ended.status == status);
+    CHECK(ended.json()["expected"]["ok"] == (status == 0));
+    CHECK(ended.json()["expected"]["beside_ours"]["ok"] == (status == 0));
+    CHECK(ended.json()["agreement"]["bound"] < 0.1);
   }
 }

@@ -24,7 +24,8 @@ struct Two {
 
   Agreement compared() const {
     const Rule rule{.dtype = f32, .out_dtype = f32};
-    return compare({first, first_verdict, rule}, {second, second_verdict, rule}, reference);
+    return compare({first, reference, first_verdict, rule},
+                   {second, reference, second_verdict, rule});
   }
 
   AttentionValues reference, first, second;
@@ -65,8 +66,8 @@ TEST_CASE("agreement: one device may overflow where the other is just below") {
     two.first.out.data[5] = first;
     two.second.out.data[5] = second;
     two.first_verdict.bound_max = two.second_verdict.bound_max = 100;
-    return compare({two.first, two.first_verdict, rule}, {two.second, two.second_verdict, rule},
-                   two.reference)
+    return compare({two.first, two.reference, two.first_verdict, rule},
+                   {two.second, two.reference, two.second_verdict, rule})
         .ok;
   };
   CHECK(agree(kInf, 65504, 65519));
@@ -87,8 +88,35 @@ TEST_CASE("agreement: no number agrees with nothing where the reference is finit
   REQUIRE_FALSE(two.compared().ok);
 }
 
+TEST_CASE("agreement: what either device leaves out is not compared, and all else is") {
+  Two two;
+  AttentionValues of_first = two.reference, of_second = two.reference;
+  two.first.out.data[0] = of_first.out.data[0] = kNan;
+  two.second.out.data[1] = of_second.out.data[1] = kNan;
+  two.first.lse.data[0] = of_first.lse.data[0] = kNan;
+  two.second.lse.data[1] = of_second.lse.data[1] = kNan;
+  two.second.out.data[0] = two.first.out.data[1] = 1e36;
+  two.second.lse.data[0] = two.first.lse.data[1] = 1e36;
+  const auto compared = [&] {
+    const Rule rule{.dtype = f32, .out_dtype = f32};
+    return compare({two.first, of_first, two.first_verdict, rule},
+                   {two.second, of_second, two.second_verdict, rule});
+  };
+  CHECK(compared().ok);
+  CHECK(compared().difference == 0);
+  two.second.out.data[2] = 0.4;
+  two.first.lse.data[2] = 0.4;
+  CHECK(compared().reasons.size() == 2);
+}
+
 TEST_CASE("agreement: results of other sizes are refused") {
   Two two;
   two.second.out = Values::zeros(1, 2, 4, 4);
   REQUIRE_THROWS_AS(two.compared(), Error);
+  two.second.out = two.reference.out;
+  const AttentionValues shorter{.out = Values::zeros(1, 2, 3, 8)};
+  const Rule rule{.dtype = f32, .out_dtype = f32};
+  REQUIRE_THROWS_AS(compare({two.first, two.reference, two.first_verdict, rule},
+                            {two.second, shorter, two.second_verdict, rule}),
+                    Error);
 }
