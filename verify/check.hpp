@@ -2,24 +2,16 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "../generator/snippet/snippet.hpp"
 #include "../generator/spec/spec.hpp"
 #include "../runtime/api/attention.hpp"
-#include "agreement.hpp"
+#include "attention_values.hpp"
+#include "expected.hpp"
 #include "guarded_tensor.hpp"
-#include "judge.hpp"
-#include "mask_check.hpp"
 #include "problem.hpp"
-#include "reference.hpp"
-#include "undefined_behaviour.hpp"
-#include "unjudged.hpp"
+#include "report.hpp"
 
 namespace tilewright::verify {
 
@@ -36,60 +28,10 @@ struct CheckOptions {
   /// A result from elsewhere: judged by the rule, and compared with the kernel's. In out's order of
   /// attention_values.hpp; lse may be empty.
   std::optional<AttentionValues> theirs = {};
-  /// Told how far a check is, from the threads that work: a step's name, and how much of all rows
-  /// is done, 0 to 1. Called often.
-  std::function<void(std::string_view step, double share)> progress = {};
+  ReportProgress progress = {};  ///< called often, from the threads that work
   /// Each run of the kernels on attention.device is made by this, which calls its argument; none:
   /// it is made at once. For tests that share a GPU.
   std::function<void(const std::function<void()>& run)> run_by = {};
-};
-
-/// Milliseconds of each step. Making the kernels is divided further in Report::builds.
-struct StepTimes {
-  double kernels = 0;          ///< render, compile and load forward and the mask's kernel
-  double interpretations = 0;  ///< the same for the reference's kernels
-  double undefined = 0;        ///< the checked interpretation
-  double mask = 0;             ///< building the block mask
-  double forward = 0;
-  double reference = 0;
-  double naive = 0;
-  double judge = 0;  ///< comparing, the block mask's tiles included
-};
-
-/// All that a check found.
-struct Report {
-  bool ok = true;  ///< results, the block mask and the memory around out are right, promises kept
-  Verdict verdict;
-  UnjudgedCounts unjudged;  ///< elements of out that are not judged, and why
-  /// One value of each scale that has NaN or infinity, or of out_scale one below 2^-126.
-  std::map<SnippetKind, double> odd_scales = {};
-  /// Why a sequence of a packed call is wrong where it is judged alone, of the first few that are.
-  std::vector<std::string> sequence_reasons = {};
-  /// Of the device that it was compared with.
-  std::optional<Verdict> other_verdict;
-  std::optional<Agreement> agreement;
-  /// Of CheckOptions::theirs, by the same rule, and how far they are from the kernel's result.
-  std::optional<Verdict> their_verdict;
-  std::optional<Agreement> their_agreement;
-  std::optional<BlockMask> mask;
-  std::optional<MaskVerdict> mask_verdict;  ///< of the block mask, or a packed call's tile map
-  std::optional<std::string>
-      damage;  ///< what was written outside out and lse, or on a GPU to an input
-  /// Of each buffer that the spec promises to be sorted and that is not: the first element that is
-  /// less than the one before. Tiles may be wrong then. Of each sequence that keeps a column of a
-  /// freed page: the first (freed_pages.hpp).
-  std::vector<std::string> broken_promises = {};
-  UndefinedOperations undefined;  ///< warnings; fatal ones are thrown
-  /// Elements that mask_mod keeps in float and drops in double, or the other way round. The result
-  /// is judged by the float decision, which is the kernel's.
-  std::int64_t mask_disagreements = 0;
-  std::vector<double> dropout = {};  ///< of each head; empty where the spec has none
-  std::vector<KernelBuild> builds;   ///< forward and the block mask
-  StepTimes ms;
-
-  /// Why it is not ok, one sentence each: broken promises first, then the verdicts', the
-  /// agreement's, the memory's, the mask's.
-  std::vector<std::string> reasons() const;
 };
 
 /// Checks calls of one spec. Kernels are made once.
@@ -108,19 +50,9 @@ class Checker {
   ///         foreign memory: then no kernel was run
   Report check(const Problem& problem, const Placement& out = {}) const;
 
-  /// Reference and naive alone, for results that come from elsewhere. `rule` is the one that check
-  /// judges by.
-  struct Expected {
-    Reference reference;
-    AttentionValues naive;
-    Rule rule;
-    Unjudged unjudged = {};                         ///< reference is NaN in these rows
-    std::map<SnippetKind, double> odd_scales = {};  ///< Report's
-    std::int64_t mask_disagreements = 0;
-    std::vector<double> dropout = {};  ///< Report's
-    double reference_ms = 0;
-    double naive_ms = 0;
-  };
+  using Expected = verify::Expected;
+  /// Reference and naive alone, for results that come from elsewhere. Its rule is the one that
+  /// check judges by.
   Expected expected(const Problem& problem) const;
 
   /// As check(problem, out), for a problem that is run several times.

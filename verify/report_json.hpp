@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "check.hpp"
-#include "gradients.hpp"
+#include "gradient_rule.hpp"
+#include "report.hpp"
 
 namespace tilewright::verify {
 
