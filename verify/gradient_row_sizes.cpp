@@ -1,0 +1,139 @@
+#include "verify/gradient_row_sizes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "verify/gradient_row_limits.hpp"
+#include "verify/gradient_sums.hpp"
+
+namespace tilewright::verify {
+namespace {
+
+void add_magnitudes(double* to, const double* from, std::int64_t width, double times) {
+  for (std::int64_t d = 0; d < width; ++d) to[d] += std::fabs(times * from[d]);
+}
+
+}  // namespace
+
+GradientRowSizes::GradientRowSizes(const DenseProblem& problem, const GradientInputs& inputs,
+                                   const RowSlopes<double>& slopes, const FloatSearch& search,
+                                   GradientSizes& sizes)
+    : problem_(problem),
+      inputs_(inputs),
+      slopes_(slopes),
+      search_(search),
+      sizes_(sizes),
+      of_dy_(static_cast<std::size_t>(problem.k.rows)),
+      weight_(of_dy_.size()),
+      of_weight_(of_dy_.size()),
+      errors_(of_dy_.size()),
+      undefined_elements_(of_dy_.size()),
+      terms_(static_cast<std::size_t>(inputs.cells)),
+      of_weights_(terms_.size()),
+      magnitudes_(terms_.size()),
+      ambiguous_(terms_.size()),
+      undefined_(terms_.size()) {
+  if (search.slopes != nullptr) kinks_.emplace(slopes, *search.slopes, of_dy_.size());
+}
+
+void GradientRowSizes::add(const GradientRow<double>& row) {
+  take_greatest_score(row);
+  if (std::isnan(row.lse)) mark_undefined(row);
+  of_delta_ = inputs_.dlse ? std::fabs(inputs_.dlse->at(row.b, row.h, row.row, 0)) : 0;
+  for (std::size_t d = 0; d < row.out.size(); ++d) {
+    of_delta_ += std::fabs(row.dout()[d] * row.out[d]);
+  }
+  const bool has_kinks = look_for_kinks(row);
+  for (std::size_t c = 0; c < row.columns(); ++c) {
+    of_dy_[c] = weight_[c] = of_weight_[c] = 0;
+    if (row.p[c] == 0) continue;
+    of_dy_[c] = size_of_dot(row.dout(), row.v(c), problem_.v.width) * row.factor[c] + of_delta_;
+    weight_[c] = row.p[c] * of_dy_[c];
+    of_weight_[c] = std::fabs(row.dy[c]) * row.maximum;
+    add_element(row, c);
+    if (has_kinks) add_ambiguity(row, c);
+  }
+  if (!terms_.empty()) add_to_cells(row, has_kinks);
+}
+
+void GradientRowSizes::take_greatest_score(const GradientRow<double>& row) {
+  for (std::size_t c = 0; c < row.columns(); ++c) {
+    if (row.keep[c] == 0 || !std::isfinite(row.modified[c])) continue;
+    greatest_score_ = std::max(greatest_score_, std::fabs(row.modified[c]));
+  }
+}
+
+// Where kernels take e^(-inf - lse) for the weight of an element with a score of -inf.
+void GradientRowSizes::mark_undefined(const GradientRow<double>& row) {
+  for (std::size_t c = 0; c < row.columns(); ++c) {
+    const bool is_undefined = row.keep[c] != 0 && !row.has_weight(c);
+    undefined_elements_[c] = is_undefined ? std::numeric_limits<double>::quiet_NaN() : 0;
+    if (!is_undefined) continue;
+    std::fill_n(row.dk(sizes_.undefined, c), problem_.k.width, 1.0);
+    std::fill_n(row.dv(sizes_.undefined, c), problem_.v.width, 1.0);
+  }
+  if (undefined_.empty()) return;
+  slopes_.add(row.b, row.h, row.row, row.scores.data(), undefined_elements_.data(),
+              undefined_.data());
+}
+
+// Whether the row has elements whose derivative depends on rounding.
+bool GradientRowSizes::look_for_kinks(const GradientRow<double>& row) {
+  if (!kinks_) return false;
+  const std::int64_t width = problem_.q.width;
+  for (std::size_t c = 0; c < errors_.size(); ++c) {
+    const double size = size_of_dot(row.q(), row.k(c), width);
+    errors_[c] = static_cast<double>(width) * 0x1p-24 * size * std::fabs(problem_.scale) +
+                 search_.share_of_score * std::fabs(row.scores[c]);
+    if (row.p[c] == 0 || std::isnan(row.p[c]) || !std::isfinite(errors_[c])) errors_[c] = 0;
+  }
+  return kinks_->look(row.b, row.h, row.row, row.scores, errors_);
+}
+
+void GradientRowSizes::add_element(const GradientRow<double>& row, std::size_t c) {
+  const double of_score = std::fabs(row.slope[c]) * std::fabs(problem_.scale);
+  const auto add = [&](GradientValues& to, double of_dx, double of_p) {
+    add_magnitudes(row.dq(to), row.k(c), problem_.q.width, of_dx);
+    add_magnitudes(row.dk(to, c), row.q(), problem_.q.width, of_dx);
+    add_magnitudes(row.dv(to, c), row.dout(), problem_.v.width, of_p);
+  };
+  add(sizes_.terms, weight_[c] * of_score, row.met[c]);
+  add(sizes_.of_weights, of_weight_[c] * of_score, row.met[c] * row.maximum);
+}
+
+// What is ambiguous is rounded too.
+void GradientRowSizes::add_ambiguity(const GradientRow<double>& row, std::size_t c) {
+  const double size = std::fabs(row.dy[c] * problem_.scale) * kinks_->jumps()[c];
+  if (size == 0) return;
+  const double jump = std::fabs(problem_.scale) * kinks_->jumps()[c];
+  const auto add = [&](GradientValues& to, double of_dx) {
+    add_magnitudes(row.dq(to), row.k(c), problem_.q.width, of_dx);
+    add_magnitudes(row.dk(to, c), row.q(), problem_.q.width, of_dx);
+  };
+  add(sizes_.ambiguous, size);
+  add(sizes_.terms, weight_[c] * jump);
+  add(sizes_.of_weights, of_weight_[c] * jump);
+}
+
+void GradientRowSizes::add_to_cells(const GradientRow<double>& row, bool has_kinks) {
+  const double* const scores = row.scores.data();
+  slopes_.add(row.b, row.h, row.row, scores, weight_.data(), terms_.data());
+  slopes_.add_magnitudes(row.b, row.h, row.row, scores, of_weight_.data(), of_weights_.data());
+  slopes_.add_magnitudes(row.b, row.h, row.row, scores, row.dy.data(), magnitudes_.data());
+  if (!has_kinks) return;
+  kinks_->add(row.scores, row.dy, ambiguous_);
+  kinks_->add(row.scores, weight_, terms_);
+  kinks_->add(row.scores, of_weight_, of_weights_);
+}
+
+void GradientRowSizes::add_cells_to(GradientSizes& sizes) const {
+  add_cells(terms_, false, sizes.terms.named);
+  add_cells(of_weights_, false, sizes.of_weights.named);
+  add_cells(magnitudes_, false, sizes.named_magnitudes);
+  add_cells(ambiguous_, false, sizes.ambiguous.named);
+  add_cells(undefined_, false, sizes.undefined.named);
+  sizes.greatest_score = std::max(sizes.greatest_score, greatest_score_);
+}
+
+}  // namespace tilewright::verify

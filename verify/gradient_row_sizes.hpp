@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "gradient_row.hpp"
+#include "gradient_sweep.hpp"
+#include "kinks.hpp"
+
+namespace tilewright::verify {
+
+/// Measures how large the terms of gradients are, row by row: GradientSizes but for its overflow.
+/// For one thread.
+class GradientRowSizes {
+ public:
+  /// All arguments must outlive it.
+  GradientRowSizes(const DenseProblem& problem, const GradientInputs& inputs,
+                   const RowSlopes<double>& slopes, const FloatSearch& search,
+                   GradientSizes& sizes);
+
+  /// Of a row that was differentiated.
+  void add(const GradientRow<double>& row);
+
+  /// Of the row that was added: of each element with a weight, the terms of dP and delta by
+  /// magnitude, and of delta alone.
+  const std::vector<double>& of_dy() const { return of_dy_; }
+  double of_delta() const { return of_delta_; }
+
+  /// What the rows gave to cells of buffers and scalars, and their greatest score.
+  void add_cells_to(GradientSizes& sizes) const;
+
+ private:
+  void take_greatest_score(const GradientRow<double>& row);
+  void mark_undefined(const GradientRow<double>& row);
+  bool look_for_kinks(const GradientRow<double>& row);
+  void add_element(const GradientRow<double>& row, std::size_t c);
+  void add_ambiguity(const GradientRow<double>& row, std::size_t c);
+  void add_to_cells(const GradientRow<double>& row, bool has_kinks);
+
+  const DenseProblem& problem_;
+  const GradientInputs& inputs_;
+  const RowSlopes<double>& slopes_;
+  const FloatSearch& search_;
+  GradientSizes& sizes_;
+  std::optional<Kinks> kinks_;
+  std::vector<double> of_dy_, weight_, of_weight_, errors_;
+  std::vector<double> undefined_elements_;  // NaN, else 0
+  double of_delta_ = 0, greatest_score_ = 0;
+  std::vector<double> terms_, of_weights_, magnitudes_, ambiguous_, undefined_;  // of cells
+};
+
+}  // namespace tilewright::verify
