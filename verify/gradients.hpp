@@ -1,11 +1,12 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 
+#include "../generator/spec/spec.hpp"
 #include "../runtime/api/executor.hpp"
 #include "../runtime/api/toolchain.hpp"
+#include "gradient_call.hpp"
 #include "gradient_rule.hpp"
 #include "problem.hpp"
 
@@ -18,16 +19,6 @@ namespace tilewright::verify {
 //
 // The reference's derivative of score_mod must agree with central differences in double at a sample
 // of elements that are not near a kink.
-
-/// What a call of the backward pass read and wrote, on the host.
-struct GradientResults {
-  TensorView dout = {};
-  /// As forward stored it and backward read it; none: the reference's own, rounded to its dtype.
-  std::optional<TensorView> out = {};
-  std::optional<TensorView> dlse = {};
-  std::map<std::string, TensorView> gradients = {};  ///< "dq", "dk", "dv", "d_slopes"
-  bool fast_math = false;  ///< the kernel's snippets use fast functions (uses_fast_math)
-};
 
 /// Judges the gradients of a call. Of a packed one rows of dq that belong to no sequence are not
 /// looked at, and the terms of all sequences that share rows of k add up.
