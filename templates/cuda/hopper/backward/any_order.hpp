@@ -10,6 +10,8 @@
 
 namespace tw_kernel {
 
+constexpr bool kTakesTurns = false;
+
 class DqTurns {
  public:
   __forceinline__ DqTurns(const HopperBackwardArguments&, const SnippetArguments&, const OwnColumns&, int) {}

@@ -21,6 +21,7 @@
 #include "kernel/configuration.hpp"
 #include "kernel/hopper_backward_columns.hpp"
 #include "kernel/hopper_backward_tile.hpp"
+#include "kernel/hopper_backward_turns.hpp"
 #include "kernel/hopper_draws.hpp"
 
 // A warpgroup that computes 64 columns of the block.
@@ -41,57 +42,59 @@ class Consumer : ConsumerBase {
     clear_sums(dk);
     clear_sums(dv);
     compute_all([&](const PassingTile& tile) { compute(tile, dk, dv); });
-    if (has_before_) finish_dq();
-    hand_over_nothing(number_);
-    sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);  // K and V are no longer read
-    const SumsPlace place = {number_ * kOwnRows, 0};
-    store_sums(shared_.v(), maps.dv, call_, own_, number_, place, 1.0f, dv);
-    store_sums(shared_.k(), maps.dk, call_, own_, number_, place, arguments_.scale, dk);
-    wait_for_stores();
+    finish(maps, dk, dv);
   }
 
  private:
-  // A warpgroup computes dQ of the tile before, from dX of both: so one of them may be ahead (decision 87).
+  // Tiles that drop elements have code of their own, unless there is a score_mod, for which registers are short: after
+  // a branch between weights and gradients the compiler computes no exponentials among the gradients (decision 88).
   __forceinline__ void compute(const PassingTile& tile, float (&dk)[kRows][kKeySums],
                                float (&dv)[kRows][kValueSums]) {
+    const bool some_dropped = drops_some(tile.rows);
+    if (kHasScoreMod) {
+      compute_tile(tile, some_dropped, dk, dv);
+    } else if (some_dropped) {
+      compute_tile(tile, true, dk, dv);
+    } else {
+      compute_tile(tile, false, dk, dv);
+    }
+  }
+
+  // A warpgroup computes dQ of the tile before, from dX of both: so one of them may be ahead (decision 87).
+  __forceinline__ void compute_tile(const PassingTile& tile, bool some_dropped, float (&dk)[kRows][kKeySums],
+                                    float (&dv)[kRows][kValueSums]) {
     Control& control = *shared_.control;
     const int stage = place_.stage;
     float s[kRows][kColumns], d[kRows][kColumns], dq[kRows][kDqColumns];
     unsigned p[kColumns], dx[kColumns];
+    TileFacts facts(shared_.lse(stage));
     issue_own_scores(s, k_, operand_at(shared_.q(stage), 16));
     wait(shared_address(&control.do_full[stage]), place_.parity, "dO, stage", stage);
     issue_weight_gradients(d, v_, operand_at(shared_.dout(stage), 16));
+    hand_over_staged();  // while products run
 
     const ElementInputs inputs = inputs_of(tile.h);
-    const bool some_dropped = drops_some(tile.rows);
     KeptElements kept;
     if (some_dropped) kept = find_own_kept_elements(inputs, tile.rows);
     const DroppedProducts products = draw_tile(inputs, tile.rows.first());
     const unsigned to = gradient_address_ + gradient_stage_ * kGradientBytes;
     gathered_.begin_tile(gradient_stage_);
-    TileFacts lse(shared_.lse(stage));
     wait_for_scores<kWaitsForBoth ? 0 : 1>(s);
     if constexpr (kWaitsForBoth) {
-      TileFacts delta(shared_.delta(stage));
       wait_for_scores<0>(d);
       wait_for_place_of_gradients();
       if (some_dropped) {
-        weigh_and_differentiate_tile<true>(inputs, tile.rows, lse, delta, kept, products, s, d, to, dx, p,
-                                           gathered_);
+        weigh_and_differentiate_tile<true>(inputs, tile.rows, facts, kept, products, s, d, to, dx, p, gathered_);
       } else {
-        weigh_and_differentiate_tile<false>(inputs, tile.rows, lse, delta, kept, products, s, d, to, dx, p,
-                                           gathered_);
+        weigh_and_differentiate_tile<false>(inputs, tile.rows, facts, kept, products, s, d, to, dx, p, gathered_);
       }
     } else {
-      if (some_dropped) {
-        weigh_tile<true>(inputs, tile.rows, lse, kept, products, s, p);
-      } else {
-        weigh_tile<false>(inputs, tile.rows, lse, kept, products, s, p);
-      }
-      TileFacts delta(shared_.delta(stage));
+      constexpr int kEarly = kHasScoreMod ? kColumnGroups : kColumnGroups / 2;
+      weigh_groups<0, kEarly>(inputs, tile.rows, facts, some_dropped, kept, products, s, p);
+      wait_for_place_of_gradients();  // a branch: groups after it are weighed among gradients
+      weigh_groups<kEarly, kColumnGroups>(inputs, tile.rows, facts, some_dropped, kept, products, s, p);
       wait_for_scores<0>(d);
-      wait_for_place_of_gradients();
-      differentiate_tile(inputs, tile.rows, products, s, d, delta, to, dx, p, gathered_);
+      differentiate_tile(inputs, tile.rows, products, s, d, facts, to, dx, p, gathered_);
     }
     issue_sums(dv, p, operand_at(shared_.dout(stage), kTilePanelBytes));
     fence_for_copies();
@@ -103,9 +106,11 @@ class Consumer : ConsumerBase {
     release(control.do_empty[stage]);
     wait_for_dq<1>(dq);
     release(control.gradients_read[gradient_stage_]);
-    if (has_before_) hand_over_dq(shared_, number_, dq);  // while dK runs
+    if (has_before_) stage_dq(shared_, number_, dq);  // while dK runs
+    has_staged_ = has_before_;
     has_before_ = true;
     gathered_.end_tile(inputs, tile.rows.first());  // while dK runs too
+    if (kGathers || kTakesTurns) hand_over_staged();  // end_tile took its time; a block waits for its turn
     gradient_parity_ ^= gradient_stage_;
     gradient_stage_ ^= 1;
     place_.advance();
@@ -128,19 +133,39 @@ class Consumer : ConsumerBase {
              operand_at(shared_.k() + (kSplitsDqRows ? 0 : number_ * kOwnPanelBytes), kOwnPanelBytes));
   }
 
+  // Some time after dQ was staged: the fence waits for stores to shared memory, which wait for operands of products.
+  __forceinline__ void hand_over_staged() {
+    if (has_staged_) hand_over_dq(number_);
+    has_staged_ = false;
+  }
+
   // Of the tile before, in its place of two.
   __forceinline__ unsigned parity_before() const { return gradient_parity_ ^ gradient_stage_ ^ 1; }
 
-  __forceinline__ void finish_dq() const {
+  // dQ of the last tile, dK and dV. Nobody else reads the warpgroup's rows of V.
+  __forceinline__ void finish(const BackwardMaps& maps, const float (&dk)[kRows][kKeySums],
+                              const float (&dv)[kRows][kValueSums]) {
+    const SumsPlace place = {number_ * kOwnRows, 0};
     float dq[kRows][kDqColumns];
+    hand_over_staged();
     issue_dq_of_tile_before(dq);
+    store_sums(shared_.v(), maps.dv, call_, own_, number_, place, 1.0f, dv);  // while dQ runs
     wait_for_dq<0>(dq);
-    hand_over_dq(shared_, number_, dq);
+    sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);  // K is no longer read
+    store_sums(shared_.k(), maps.dk, call_, own_, number_, place, arguments_.scale, dk);
+    if (has_before_) {
+      stage_dq(shared_, number_, dq);
+      hand_over_dq(number_);
+    } else {
+      hand_over_nothing(number_);
+    }
+    wait_for_stores();
   }
 
   const unsigned k_;  // operands: the warpgroup's rows of K and V
   const unsigned v_;
   bool has_before_ = false;       // a tile, whose dQ is still to be computed
+  bool has_staged_ = false;       // dQ of a tile, which is still to be handed over
   unsigned gradient_parity_ = 0;  // of the phase in which this tile's dX becomes full
 };
 

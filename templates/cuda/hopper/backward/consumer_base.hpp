@@ -49,7 +49,11 @@ class ConsumerBase {
   template <typename Compute>
   __forceinline__ void compute_all(const Compute& compute) {
     PassingTile tile = next_tile();
-    if (!tile.rows.exists()) return;
+    if (!tile.rows.exists()) {
+      // dK and dV, which are 0, leave by way of the places where K and V arrive.
+      wait(shared_address(&shared_.control->do_full[0]), 0, "V", 0);
+      return;
+    }
 #pragma unroll 1
     do {
       compute(tile);

@@ -30,13 +30,14 @@ class DqAdder {
   __forceinline__ void run(const OwnColumns& own) const {
     DqTurns turns(arguments_, call_, own, part_);
     int plan = 0;
+    PassingTile tile;
 #pragma unroll 1
-    while (true) {
+    do {
       arrive_named<kDqThreads>(kDqEmptyBarrier + part_);
       turns.pass_on();  // while the next one is computed
       sync_named<kDqThreads>(kDqFullBarrier + part_);
-      const PassingTile tile = shared_.control->plan[plan];
-      if (!tile.rows.exists()) break;
+      tile = shared_.control->plan[plan];
+      if (!tile.rows.exists()) break;  // the block has none
       plan = plan + 1 == kPlans ? 0 : plan + 1;
       if (lane() == 0 && dq_pairs(part_) > 0) {
         float* const sums = arguments_.dq_sums +
@@ -48,8 +49,9 @@ class DqAdder {
         wait_until_stores_read();
       }
       __syncwarp();  // the part has been read
-    }
-    if (lane() == 0) wait_until_stores_written();
+      tile = shared_.control->plan[plan];  // the warpgroup had read it before it handed the part over
+    } while (tile.rows.exists());
+    turns.pass_on();
   }
 
  private:
@@ -60,7 +62,7 @@ class DqAdder {
 };
 
 // A warpgroup's part.
-TW_INLINE void hand_over_dq(const Shared& shared, int part, const float (&dq)[kRows][kDqColumns]) {
+TW_INLINE void stage_dq(const Shared& shared, int part, const float (&dq)[kRows][kDqColumns]) {
   const unsigned to = shared.dq(part) + consumer_thread() % kWarpgroup * 16;
   sync_named<kDqThreads>(kDqEmptyBarrier + part);
 #pragma unroll
@@ -70,11 +72,14 @@ TW_INLINE void hand_over_dq(const Shared& shared, int part, const float (&dq)[kR
                     __float_as_uint(dq[0][2 * pair + 1]), __float_as_uint(dq[1][2 * pair]),
                     __float_as_uint(dq[1][2 * pair + 1]));
   }
+}
+// What it staged.
+TW_INLINE void hand_over_dq(int part) {
   fence_for_copies();
   arrive_named<kDqThreads>(kDqFullBarrier + part);
 }
 
-// After the last tile: the warp sees the end of the plan.
+// Where a block has no tile: the warp sees the end of the plan.
 TW_INLINE void hand_over_nothing(int part) {
   sync_named<kDqThreads>(kDqEmptyBarrier + part);
   arrive_named<kDqThreads>(kDqFullBarrier + part);

@@ -22,28 +22,37 @@
 
 namespace tw_kernel {
 
-TW_INLINE float4 facts_of_group(unsigned facts, int group) {
-  return load_shared_4(facts + (group * 4 + lane() % 4) * 16);
-}
-// A thread's facts of a tile. Where registers are left, it asks for those of four groups before it waits for a product.
+// A thread's facts of a tile: lse of its groups, then delta. Where registers are left, it asks for each kAhead groups
+// before it takes it. Made before a product is issued, it does not wait for the first ones: a load from shared memory
+// waits for products that were issued before it.
 class TileFacts {
  public:
+  // facts: address of lse of the warpgroup's first row
   __forceinline__ explicit TileFacts(unsigned facts) : facts_(facts) {
 #pragma unroll
-    for (int group = 0; kIsAhead && group < kAhead; ++group) of_[group] = facts_of_group(facts, group);
+    for (int i = 0; kIsAhead && i < kAhead; ++i) ahead_[i] = load(i);
   }
-  __forceinline__ float4 take(int group) {
-    if (!kIsAhead) return facts_of_group(facts_, group);
-    const float4 taken = of_[group % kAhead];
-    if (group + kAhead < kColumnGroups) of_[group % kAhead] = facts_of_group(facts_, group + kAhead);
-    return taken;
-  }
+  __forceinline__ float4 lse(int group) { return take(group); }
+  __forceinline__ float4 delta(int group) { return take(kColumnGroups + group); }
 
  private:
   static constexpr bool kIsAhead = !DroppedProducts::kDrops && (kKvTile == 64 || !kHasScoreMod);
-  static constexpr int kAhead = kColumnGroups < 4 ? kColumnGroups : 4;
+  static constexpr int kAhead = 4;
+  static_assert(kAhead <= 2 * kColumnGroups);
+
+  __forceinline__ float4 take(int i) {
+    if (!kIsAhead) return load(i);
+    const float4 taken = ahead_[i % kAhead];
+    if (i + kAhead < 2 * kColumnGroups) ahead_[i % kAhead] = load(i + kAhead);
+    return taken;
+  }
+  __forceinline__ float4 load(int i) const {
+    const unsigned group = i < kColumnGroups ? i * 64 : kFactsBytes + (i - kColumnGroups) * 64;
+    return load_shared_4(facts_ + group + lane() % 4 * 16);
+  }
+
   unsigned facts_;
-  float4 of_[kAhead];
+  float4 ahead_[kAhead];
 };
 TW_INLINE float fact_of(const float4& facts, int j) {
   return j == 0 ? facts.x : j == 1 ? facts.y : j == 2 ? facts.z : facts.w;
@@ -69,10 +78,10 @@ constexpr bool kWaitsForBoth = !kPacksLate && kKvTile == 128;
 // Columns of a group: weights P for dV, and s, q.k, becomes P f', the factor of dX.
 // kDrops: `kept` says which elements take part.
 template <bool kDrops>
-TW_INLINE void weigh_group(const ElementInputs& inputs, const ElementIndices<false>& at, TileFacts& lse,
+TW_INLINE void weigh_group(const ElementInputs& inputs, const ElementIndices<false>& at, TileFacts& facts,
                            const KeptElements& kept, const DroppedProducts& products, int group,
                            float (&s)[kRows][kColumns], float (&weights)[kRows][4]) {
-  const float4 facts = lse.take(group);
+  const float4 lse = facts.lse(group);
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     const int j = group * 4 + k;
@@ -84,7 +93,7 @@ TW_INLINE void weigh_group(const ElementInputs& inputs, const ElementIndices<fal
         y = tw_snippet::tw_differentiate(inputs.state, x, inputs.b, inputs.h, inputs.h_kv, at.q_idx(i, j),
                                          at.kv_idx(i, j), slope);
       }
-      float weight = element_weight(y, fact_of(facts, k));
+      float weight = element_weight(y, fact_of(lse, k));
       if (kDrops) weight = (kept.word[i] >> j & 1u) != 0 ? weight : 0.0f;
       weights[i][k] = products.dropped(i, j, weight);
       // f' may be infinite or NaN where nothing is kept.
@@ -97,16 +106,16 @@ TW_INLINE void weigh_group(const ElementInputs& inputs, const ElementIndices<fal
 // to: where the thread's matrices of dX begin (gradient_address)
 TW_INLINE void differentiate_group(const ElementInputs& inputs, const ElementIndices<false>& at,
                                    const DroppedProducts& products, const float (&w)[kRows][kColumns],
-                                   const float (&d)[kRows][kColumns], TileFacts& delta, unsigned to, int group,
+                                   const float (&d)[kRows][kColumns], TileFacts& facts, unsigned to, int group,
                                    unsigned* dx, GatheredTerms& gathered) {
-  const float4 facts = delta.take(group);
+  const float4 delta = facts.delta(group);
   float gradients[kRows][4];
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     const int j = group * 4 + k;
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      gradients[i][k] = w[i][j] * (products.dropped(i, j, d[i][j]) - fact_of(facts, k));
+      gradients[i][k] = w[i][j] * (products.dropped(i, j, d[i][j]) - fact_of(delta, k));
     }
   }
   unsigned matrices[4];
@@ -121,24 +130,35 @@ TW_INLINE void differentiate_group(const ElementInputs& inputs, const ElementInd
   }
 }
 
-// p: fragments of P^T, unless kPacksLate
-template <bool kDrops>
-TW_INLINE void weigh_tile(const ElementInputs& inputs, const KvTile& tile, TileFacts& lse,
+// Groups from kFirst to before kLast. p: fragments of P^T, unless kPacksLate
+template <bool kDrops, int kFirst, int kLast>
+TW_INLINE void weigh_groups_of(const ElementInputs& inputs, const KvTile& tile, TileFacts& facts,
                           const KeptElements& kept, const DroppedProducts& products,
                           float (&s)[kRows][kColumns], unsigned (&p)[kColumns]) {
   const ElementIndices<false> at(inputs, tile.first());
 #pragma unroll
-  for (int group = 0; group < kColumnGroups; ++group) {
+  for (int group = kFirst; group < kLast; ++group) {
     float weights[kRows][4];
-    weigh_group<kDrops>(inputs, at, lse, kept, products, group, s, weights);
+    weigh_group<kDrops>(inputs, at, facts, kept, products, group, s, weights);
     if (!kPacksLate) pack_group(weights, p + group * 4);
+  }
+}
+
+template <int kFirst, int kLast>
+TW_INLINE void weigh_groups(const ElementInputs& inputs, const KvTile& tile, TileFacts& facts, bool some_dropped,
+                            const KeptElements& kept, const DroppedProducts& products,
+                            float (&s)[kRows][kColumns], unsigned (&p)[kColumns]) {
+  if (some_dropped) {
+    weigh_groups_of<true, kFirst, kLast>(inputs, tile, facts, kept, products, s, p);
+  } else {
+    weigh_groups_of<false, kFirst, kLast>(inputs, tile, facts, kept, products, s, p);
   }
 }
 
 // p: fragments of P^T where kPacksLate
 TW_INLINE void differentiate_tile(const ElementInputs& inputs, const KvTile& tile, const DroppedProducts& products,
                                   const float (&w)[kRows][kColumns], const float (&d)[kRows][kColumns],
-                                  TileFacts& delta, unsigned to, unsigned (&dx)[kColumns],
+                                  TileFacts& facts, unsigned to, unsigned (&dx)[kColumns],
                                   unsigned (&p)[kColumns], GatheredTerms& gathered) {
   // The compiler would keep what score_mod made of the indices, for which there are no registers.
   const ElementIndices<false> at(inputs, kGathers ? as_unknown(tile.first()) : tile.first());
@@ -154,14 +174,14 @@ TW_INLINE void differentiate_tile(const ElementInputs& inputs, const KvTile& til
       }
       pack_group(weights, p + group * 4);
     }
-    differentiate_group(inputs, at, products, w, d, delta, to, group, dx, gathered);
+    differentiate_group(inputs, at, products, w, d, facts, to, group, dx, gathered);
   }
 }
 
 // Both, where kWaitsForBoth.
 template <bool kDrops>
-TW_INLINE void weigh_and_differentiate_tile(const ElementInputs& inputs, const KvTile& tile, TileFacts& lse,
-                                            TileFacts& delta, const KeptElements& kept,
+TW_INLINE void weigh_and_differentiate_tile(const ElementInputs& inputs, const KvTile& tile, TileFacts& facts,
+                                            const KeptElements& kept,
                                             const DroppedProducts& products, float (&s)[kRows][kColumns],
                                             const float (&d)[kRows][kColumns], unsigned to,
                                             unsigned (&dx)[kColumns], unsigned (&p)[kColumns],
@@ -171,9 +191,9 @@ TW_INLINE void weigh_and_differentiate_tile(const ElementInputs& inputs, const K
 #pragma unroll
   for (int group = 0; group < kColumnGroups; ++group) {
     float weights[kRows][4];
-    weigh_group<kDrops>(inputs, at, lse, kept, products, group, s, weights);
+    weigh_group<kDrops>(inputs, at, facts, kept, products, group, s, weights);
     pack_group(weights, p + group * 4);
-    differentiate_group(inputs, again, products, s, d, delta, to, group, dx, gathered);
+    differentiate_group(inputs, again, products, s, d, facts, to, group, dx, gathered);
   }
 }
 

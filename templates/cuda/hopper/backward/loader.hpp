@@ -32,7 +32,7 @@ class Loader {
   __forceinline__ void run() {
     Control& control = *shared_.control;
     unsigned parity = 0;
-    bool is_first = true;
+    if (lane() == 0) load_own();
 #pragma unroll 1
     while (true) {
       wait(shared_address(&control.plan_full), parity, "a plan", 0);
@@ -41,19 +41,21 @@ class Loader {
       const float* const facts =
           arguments_.facts +
           number_of_tile(arguments_, call_, own_, tile.h, max(tile.rows.first(), 0)) * (2 * kKvTile);
-      const bool some_dead = tile.rows.exists() && has_dead_rows(facts);
+      const Lse lse(facts, tile.rows.exists());
       const unsigned q_full = shared_address(&control.q_full[place_.stage]);
       wait(shared_address(&control.q_empty[place_.stage]), place_.parity ^ 1, "an empty place for Q, stage",
            place_.stage);
       __syncwarp();  // all lanes have read the plan
       if (lane() == 0) arrive(shared_address(&control.plan_asked));
       if (!tile.rows.exists()) {
-        if (lane() == 0) arrive(q_full);
+        if (lane() == 0) {
+          arrive(q_full);
+          arrive(shared_address(&control.do_full[place_.stage]));  // a block without tiles waits for its V
+        }
         break;
       }
-      if (lane() == 0) load_q(tile, facts, q_full, is_first);
-      load_dout(tile, some_dead, is_first);
-      is_first = false;
+      if (lane() == 0) load_q(tile, facts, q_full);
+      load_dout(tile, lse.some_infinite());
       place_.advance();
     }
   }
@@ -87,26 +89,35 @@ class Loader {
     return box_row(sequence.kv_begin(), sequence.kv_len(call_), own_.first);
   }
 
-  // K comes with the first Q.
-  __forceinline__ void load_q(const PassingTile& tile, const float* facts, unsigned full,
-                              bool is_first) const {
-    arrive_and_expect(full, kQBytes + 2 * kFactsBytes + (is_first ? kKeyPanels * kOwnPanelBytes : 0));
-    if (is_first) load<kQTile, kKeyPanels>(shared_.k(), maps_.k, kLoadedK, full, kv_row(), own_.h_kv);
+  // The block's K and V: they do not wait for a plan. K is counted with the first Q, V with the first dO.
+  __forceinline__ void load_own() const {
+    const unsigned q_full = shared_address(&shared_.control->q_full[0]);
+    const unsigned do_full = shared_address(&shared_.control->do_full[0]);
+    expect_bytes(q_full, kKeyPanels * kOwnPanelBytes);
+    load<kQTile, kKeyPanels>(shared_.k(), maps_.k, kLoadedK, q_full, kv_row(), own_.h_kv);
+    prefetch_map(maps_.q);
+    prefetch_map(maps_.dout);
+    expect_bytes(do_full, kValuePanels * kOwnPanelBytes);
+    load<kQTile, kValuePanels>(shared_.v(), maps_.v, kLoadedV, do_full, kv_row(), own_.h_kv);
+    prefetch_map(maps_.dk);
+    prefetch_map(maps_.dv);
+  }
+
+  __forceinline__ void load_q(const PassingTile& tile, const float* facts, unsigned full) const {
+    arrive_and_expect(full, kQBytes + 2 * kFactsBytes);
     load<kKvTile, kKeyPanels>(shared_.q(place_.stage), maps_.q, kLoadedQ, full, q_row(tile), tile.h);
     load_bytes(shared_.lse(place_.stage), facts, 2 * kFactsBytes, full);
   }
 
-  // V comes with the first dO. dO of a row with nothing kept counts as 0, whatever it holds: in a sum over
-  // rows, 0 * NaN would be NaN.
-  __forceinline__ void load_dout(const PassingTile& tile, bool some_dead, bool is_first) const {
+  // dO of a row with nothing kept counts as 0, whatever it holds: in a sum over rows, 0 * NaN would be NaN.
+  __forceinline__ void load_dout(const PassingTile& tile, bool some_dead) const {
     Control& control = *shared_.control;
     const unsigned full = shared_address(&control.do_full[place_.stage]);
     const unsigned landed = some_dead ? shared_address(&control.do_landed) : full;
     wait(shared_address(&control.do_empty[place_.stage]), place_.parity ^ 1,
          "an empty place for dO, stage", place_.stage);
     if (lane() == 0) {
-      arrive_and_expect(landed, kDoBytes + (is_first ? kValuePanels * kOwnPanelBytes : 0));
-      if (is_first) load<kQTile, kValuePanels>(shared_.v(), maps_.v, kLoadedV, landed, kv_row(), own_.h_kv);
+      arrive_and_expect(landed, kDoBytes);
       load<kKvTile, kValuePanels>(shared_.dout(place_.stage), maps_.dout, kLoadedDo, landed, q_row(tile), tile.h);
     }
     if (!some_dead) return;
@@ -119,13 +130,24 @@ class Loader {
     if (lane() == 0) arrive(full);
   }
 
-  // Of facts in global memory, while there is time.
-  static __forceinline__ bool has_dead_rows(const float* facts) {
-    bool dead = false;
+  // lse of a tile's rows, from global memory while there is time. A row with nothing kept has +inf (prepare).
+  class Lse {
+   public:
+    __forceinline__ Lse(const float* facts, bool exists) {
 #pragma unroll
-    for (int i = 0; i < kKvTile; i += 32) dead = dead || __ldg(facts + i + lane()) == kInfinity;
-    return __any_sync(~0u, dead) != 0;
-  }
+      for (int i = 0; i < kOfLane; ++i) of_lane_[i] = exists ? __ldg(facts + i * 32 + lane()) : 0.0f;
+    }
+    __forceinline__ bool some_infinite() const {
+      bool infinite = false;
+#pragma unroll
+      for (int i = 0; i < kOfLane; ++i) infinite = infinite || of_lane_[i] == kInfinity;
+      return __any_sync(~0u, infinite) != 0;
+    }
+
+   private:
+    static constexpr int kOfLane = kKvTile / 32;
+    float of_lane_[kOfLane];
+  };
 
   __forceinline__ void clear_dead_rows() const {
     constexpr int kChunks = kPanelRowBytes / 16;

@@ -19,6 +19,7 @@
 
 namespace tw_kernel {
 
+constexpr bool kTakesTurns = true;
 static_assert(kConsumers == tilewright::abi::cuda::kDqParts);
 
 constexpr int kDqTurnThreads = kWarpgroup + 32;  // a warpgroup that computes, and its warp

@@ -78,18 +78,14 @@ class WideConsumer : ConsumerBase {
     KeptElements kept;
     if (some_dropped) kept = find_own_kept_elements(inputs, rows);
     const DroppedProducts products = draw_tile(inputs, rows.first());
-    TileFacts lse(shared_.lse(stage) + first_row * 4), delta(shared_.delta(stage) + first_row * 4);
+    TileFacts facts(shared_.lse(stage) + first_row * 4);
     const unsigned to = gradient_address_ + gradient_stage_ * kGradientBytes;
     gathered_.begin_tile(gradient_stage_);
     wait_for_scores<1>(s);
-    if (some_dropped) {
-      weigh_tile<true>(inputs, rows, lse, kept, products, s, p);
-    } else {
-      weigh_tile<false>(inputs, rows, lse, kept, products, s, p);
-    }
+    weigh_groups<0, kColumnGroups>(inputs, rows, facts, some_dropped, kept, products, s, p);
     store_weights(to + kTilePanelBytes, p);
     wait_for_scores<0>(d);
-    differentiate_tile(inputs, rows, products, s, d, delta, to, dx, p, gathered_);
+    differentiate_tile(inputs, rows, products, s, d, facts, to, dx, p, gathered_);
     fence_for_copies();
     sync_named<kConsumers * kWarpgroup>(kGradientsBarrier);
     const unsigned gradients = shared_.gradients(gradient_stage_);
