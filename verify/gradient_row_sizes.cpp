@@ -59,7 +59,7 @@ void GradientRowSizes::add(const GradientRow<double>& row) {
 
 void GradientRowSizes::take_greatest_score(const GradientRow<double>& row) {
   for (std::size_t c = 0; c < row.columns(); ++c) {
-    if (row.keep[c] == 0 || !std::isfinite(row.modified[c])) continue;
+    if (!(row.p[c] >= kLeastWeight) || !std::isfinite(row.modified[c])) continue;
     greatest_score_ = std::max(greatest_score_, std::fabs(row.modified[c]));
   }
 }

@@ -69,7 +69,8 @@ struct GradientSizes {
   /// a kept score of the row overflows, or the row's greatest is 2^22 or more: float32's roundings
   /// of the score and of the stored lse then change a weight by a factor of e.
   GradientValues overflow;
-  /// The greatest magnitude of a kept score after score_mod, of rows of which something is known.
+  /// The greatest magnitude of a kept score after score_mod that has a weight of at least
+  /// kLeastWeight (reference.hpp), of rows of which something is known.
   double greatest_score = 0;
 
   static constexpr double kMayBeInfinite = 1, kUnknown = 0x1p32;

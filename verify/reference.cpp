@@ -45,10 +45,12 @@ RowMaximum row_maximum(const ScoreRow& row) {
 }
 
 double max_abs_score(const ScoreRow& row) {
+  const double least = row_maximum(row).value + std::log(kLeastWeight);
   double result = 0;
   for (std::size_t column = 0; column < row.keep.size(); ++column) {
     const double score = row.modified[column];
-    if (row.keep[column] && std::isfinite(score)) result = std::max(result, std::fabs(score));
+    if (!row.keep[column] || !std::isfinite(score) || score < least) continue;
+    result = std::max(result, std::fabs(score));
   }
   return result;
 }

@@ -43,10 +43,14 @@ struct DenseProblem {
   RowScales q_scales = {}, k_scales = {}, v_scales = {};
 };
 
+/// Half of float32's least positive number: a smaller weight is 0 there, and its score may have any
+/// error.
+inline constexpr double kLeastWeight = 0x1p-150;
+
 struct Reference {
   AttentionValues values;
   /// [batch, num_q_heads, q_len, 1]: of each row, the greatest magnitude of the finite modified
-  /// scores that were kept.
+  /// scores that were kept and have a weight of at least kLeastWeight of the greatest one's.
   Values max_abs_scores = {};
 
   /// Of the rows where that is a number.

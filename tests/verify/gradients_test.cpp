@@ -329,6 +329,17 @@ TEST_CASE("gradients: scores of a row that is left out widen no bound of fast fu
   CHECK(right.bound_max < 0.5);
 }
 
+TEST_CASE("gradients: a score without weight widens no bound of fast functions") {
+  Spec spec = spec_of(bf16);
+  spec.score_mod = "kv_idx % 3 == 1 ? -1e30f : " + spec.score_mod;
+  const Call call(spec);
+  for (const auto& [name, verdict] : call.judge(true)) {
+    CAPTURE(name, verdict.reasons);
+    CHECK(verdict.ok);
+    CHECK(verdict.bound_max < 10);
+  }
+}
+
 // v is finite in all rows but 22, which row 20 drops in its tile.
 TEST_CASE("gradients: where NaN of v may spread by delta it is not judged") {
   Spec spec = spec_of_odd_row("score");

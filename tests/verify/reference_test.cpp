@@ -49,6 +49,13 @@ TEST_CASE("reference: three keys, worked out by hand") {
   CHECK_THAT(reference.max_abs_score(), Catch::Matchers::WithinRel(std::log(3.0), 1e-14));
 }
 
+TEST_CASE("reference: a score that float32 gives no weight is none of the greatest") {
+  CHECK(attend(three_keys(1, 3, -1e30), {true, true, true}).max_abs_score() == 3);
+  CHECK(attend(three_keys(1, 3, -102), {true, true, true}).max_abs_score() == 3);
+  CHECK_THAT(attend(three_keys(1, 3, -100), {true, true, true}).max_abs_score(),
+             Catch::Matchers::WithinRel(100.0, 1e-14));
+}
+
 TEST_CASE("reference: a dropped key takes no part, whatever it and its value hold") {
   for (const double bad : {kNan, kInf, 1e300}) {
     DenseProblem problem = three_keys(std::log(1.0), std::log(3.0), bad);

@@ -43,7 +43,9 @@ TW_INLINE void arrive(unsigned barrier) {
   end_phase_if_complete(state);
 }
 
-TW_INLINE void expect_bytes(unsigned barrier, unsigned bytes) { barrier_at(barrier).bytes += static_cast<int>(bytes); }
+TW_INLINE void expect_bytes(unsigned barrier, unsigned bytes) {
+  barrier_at(barrier).bytes += static_cast<int>(bytes);
+}
 
 TW_INLINE void arrive_and_expect(unsigned barrier, unsigned bytes) {
   BarrierState& state = barrier_at(barrier);
