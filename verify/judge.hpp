@@ -33,8 +33,8 @@ namespace tilewright::verify {
 //
 //   naive_max, naive_rms   the same errors of naive, where naive is finite
 //   ulp(x)    spacing at magnitude x of the products' dtype or of out's, whichever is wider
-//   score     after score_mod, with a weight in float32 (kLeastWeight in reference.hpp), of a row of
-//             which something is judged (unjudged.hpp)
+//   score     after score_mod, with a weight in float32 (kLeastWeight in reference.hpp), of a row
+//             of which something is judged (unjudged.hpp)
 //   fast      2^-11 max |score| where the kernel's snippets use fast functions, else 0. An error of
 //             that size in every score scales the softmax's denominator by exp(+-fast), and with it
 //             both lse and the size of out.
