@@ -22,8 +22,8 @@ namespace tilewright::verify {
 //           dout . out - dlse. Rounding each partial sum of n products t leaves 2^-26 sum |t| (one
 //           standard deviation) where the sum walks at random. Of buffers and scalars adding up n
 //           terms dY g leaves sqrt(n) 2^-24 of the greatest sum of |dY g| more. Fast functions add
-//           2^-10 max |score| to it, of scores that have a weight in float32: an error of 2^-11 of a
-//           score changes its weight by that share, and the denominator's of forward by as much.
+//           2^-10 max |score| to it, of scores that have a weight in float32: an error of 2^-11 of
+//           a score changes its weight by that share, and the denominator's of forward by as much.
 //   W       the greatest sum, over the terms of an element, of |m| times the term's magnitude, m
 //           being the greatest score of the term's row: of dq scale * |m| P |dP - delta| |f'| |k|,
 //           of dv |m| P |dout|. Four float32 roundings have the size of m, those of the score, of
