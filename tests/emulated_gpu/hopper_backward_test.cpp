@@ -153,7 +153,8 @@ TEST_CASE("emulated GPU: planted faults of gradients on Hopper are seen") {
       {"dQ that was staged is kept", folder + "consumer.hpp",
        "    hand_over_staged();\n    issue_dq_of_tile_before", "    issue_dq_of_tile_before"},
       {"dQ is handed over before it is staged", folder + "consumer.hpp",
-       "    if (has_before_) stage_dq(shared_, number_, dq);  // while dK runs\n    has_staged_ = has_before_;\n",
+       "    if (has_before_) stage_dq(shared_, number_, dq);  // while dK runs\n    has_staged_ = "
+       "has_before_;\n",
        "    has_staged_ = has_before_;\n    hand_over_staged();\n"
        "    if (has_before_) stage_dq(shared_, number_, dq);\n"},
       {"the first rows do not wait for K", folder + "loader.hpp",
