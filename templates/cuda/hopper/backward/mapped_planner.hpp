@@ -12,7 +12,7 @@
 
 namespace tw_kernel {
 
-static_assert(kBlockKv % kQTile == 0, "a block's columns are of one kv block");
+static_assert(!kMasked || kBlockKv % kQTile == 0, "a block's columns are of one kv block");
 
 class Planner : PlannerBase {
  public:
