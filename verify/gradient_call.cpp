@@ -125,12 +125,12 @@ RowSlopes<Score> GradientCall::slopes_of(const SlopesEvaluator<Score>& evaluator
 
 GradientValues GradientCall::reference(GradientSizes& whole) const {
   GradientValues gradients = zeros();
-  whole = {.terms = zeros(),
-           .of_weights = zeros(),
+  whole = {.terms = gradients,
+           .of_weights = gradients,
            .named_magnitudes = std::vector<double>(static_cast<std::size_t>(cells_.count())),
-           .ambiguous = zeros(),
-           .undefined = zeros(),
-           .overflow = zeros()};
+           .ambiguous = gradients,
+           .undefined = gradients,
+           .overflow = gradients};
   const GradientRounding<double> rounding{
       .out = [this](double x) { return round_to(spec_.output_dtype(), x); }};
   for (const Parts::Piece* piece : parts_with_scores_) {

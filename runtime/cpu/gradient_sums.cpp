@@ -26,17 +26,21 @@ std::int64_t element_of(const TensorView& view, std::int64_t cell) {
 
 }  // namespace
 
+abi::GradientArgument dense_cells(const TensorView& gradient, std::int64_t first) {
+  abi::GradientArgument argument{.first = first, .size = {1, 1, 1, 1, 1}, .stride = {}};
+  std::int64_t stride = 1;
+  for (std::size_t d = static_cast<std::size_t>(gradient.rank); d-- > 0;) {
+    argument.size[d] = gradient.shape[d];
+    argument.stride[d] = gradient.shape[d] == 1 ? 0 : stride;
+    stride *= gradient.shape[d];
+  }
+  return argument;
+}
+
 GradientSums::GradientSums(const std::vector<TensorView>& views) : views_(views) {
   for (const TensorView& view : views) {
-    abi::GradientArgument gradient{.first = cells_, .size = {1, 1, 1, 1, 1}, .stride = {}};
-    std::int64_t stride = 1;
-    for (std::size_t d = static_cast<std::size_t>(view.rank); d-- > 0;) {
-      gradient.size[d] = view.shape[d];
-      gradient.stride[d] = view.shape[d] == 1 ? 0 : stride;
-      stride *= view.shape[d];
-    }
-    arguments_.push_back(gradient);
-    cells_ += stride;
+    arguments_.push_back(dense_cells(view, cells_));
+    cells_ += view.numel();
   }
 }
 

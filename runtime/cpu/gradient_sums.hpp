@@ -10,6 +10,10 @@
 
 namespace tilewright::cpu {
 
+/// Where the cells of a gradient lie among those of all gradients, as a dense array.
+/// @param first the number of the cells before them
+abi::GradientArgument dense_cells(const TensorView& gradient, std::int64_t first);
+
 /// The sums of a call's gradients of buffers and scalars: dense arrays, one after the other.
 class GradientSums {
  public:

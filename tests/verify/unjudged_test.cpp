@@ -59,6 +59,17 @@ void put_infinity(AttentionValues& values) {
   for (std::int64_t row = 0; row < kRows; ++row) values.out.at(0, 0, row, kOddColumn) = kInf;
 }
 
+// After the change an element of the other head is off by 0.5.
+void require_wrong_element_seen(const Spec& spec, const Inputs& inputs,
+                                const std::function<void(AttentionValues&)>& change) {
+  const Report wrong = check_theirs(spec, inputs, [&](AttentionValues& values) {
+    change(values);
+    values.out.at(0, 1, kOddRow, 5) += 0.5;
+  });
+  CHECK_FALSE(wrong.their_verdict->ok);
+  CHECK_FALSE(wrong.their_agreement->ok);
+}
+
 }  // namespace
 
 TEST_CASE("unjudged: what is left out is NaN in the result and in its reference") {
@@ -93,12 +104,7 @@ TEST_CASE("unjudged: an element that is left out widens no bound of out") {
     CHECK(right.verdict.error_max < 0.1);
     CHECK(right.verdict.naive_max < 0.1);
     CHECK(right.their_agreement->bound < 0.2);
-    const Report wrong = check_theirs(spec, inputs, [](AttentionValues& values) {
-      put_infinity(values);
-      values.out.at(0, 1, kOddRow, 5) += 0.5;
-    });
-    CHECK_FALSE(wrong.their_verdict->ok);
-    CHECK_FALSE(wrong.their_agreement->ok);
+    require_wrong_element_seen(spec, inputs, put_infinity);
   }
 }
 
@@ -118,12 +124,7 @@ TEST_CASE("unjudged: NaN that spreads inside a tile widens no bound of out") {
   CAPTURE(right.their_verdict->reasons);
   CHECK(right.their_verdict->ok);
   CHECK(right.their_verdict->bound_max < 0.1);
-  const Report wrong = check_theirs(spec, inputs, [&](AttentionValues& values) {
-    put_nan(values);
-    values.out.at(0, 1, kOddRow, 5) += 0.5;
-  });
-  CHECK_FALSE(wrong.their_verdict->ok);
-  CHECK_FALSE(wrong.their_agreement->ok);  // where neither is left out
+  require_wrong_element_seen(spec, inputs, put_nan);  // where neither is left out
 }
 
 TEST_CASE("unjudged: scores of a row that is left out widen no bound") {

@@ -14,9 +14,9 @@
 
 namespace tw_kernel {
 
-// The loader has a place for tile i when the consumers have released that of tile i - kStages. By then they have handed
-// over dQ of the tile before that one, for which they waited until dQ of one more before was taken away. So plans of
-// tiles up to i - kStages - 2 are read.
+// The loader has a place for tile i when the consumers have released that of tile i - kStages. By then they have staged
+// dQ of the tile before that one, for which they waited until the warp that adds had taken dQ of one more before. So it
+// has read the plans of tiles up to i - kStages - 2.
 constexpr int kPlans = kStages + 3;
 
 // In shared memory after the tiles.
@@ -46,8 +46,8 @@ struct Shared {
     return tiles + kGradientOffset + stage * kGradientBytes;
   }
   __forceinline__ unsigned dq(int part) const { return tiles + kDqOffset + part * kDqPartBytes; }
+  // lse of a tile's rows, and after it delta.
   __forceinline__ unsigned lse(int stage) const { return tiles + kFactsOffset + stage * 2 * kFactsBytes; }
-  __forceinline__ unsigned delta(int stage) const { return lse(stage) + kFactsBytes; }
   __forceinline__ unsigned diagonals() const { return tiles + kDiagonalsOffset; }
   __forceinline__ unsigned own_sums() const { return tiles + kOwnSumsOffset; }
   __forceinline__ unsigned row_sums() const { return tiles + kRowSumsOffset; }
