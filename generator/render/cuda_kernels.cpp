@@ -333,6 +333,7 @@ Map backward_context(const SpecFacts& facts, const Target& target, const KernelV
   const Spec& spec = facts.spec;
   constexpr ScoreForm kForm = ScoreForm::as_written;
   Map context = common_context(facts, target, ReadAhead::no, kForm);
+  context["index_differences"] = facts.score_facts(kForm).takes_index_difference;
   context["reads_are_numbers"] = true;  // a derivative chooses between reads and numbers
   context.merge(derivative_context(facts, cuda_interpretation(spec)));
   context.merge(dtype_context(spec));

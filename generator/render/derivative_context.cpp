@@ -71,11 +71,16 @@ jinja::Map slot_value(const Spec& spec, const DerivativeSlot& slot, GradientPatt
 
 jinja::Map derivative_context(const SpecFacts& facts, const Interpretation& interpretation) {
   const std::vector<std::string> names = gradient_names(facts.spec);
-  jinja::Map context = {
-      {"by_score", {}}, {"by_names", {}}, {"sums", !names.empty()}, {"diagonals", std::int64_t{0}}};
+  jinja::Map context = {{"by_score", {}},
+                        {"adds_to_score", true},
+                        {"by_names", {}},
+                        {"sums", !names.empty()},
+                        {"diagonals", std::int64_t{0}}};
   if (!facts.score_mod) return context;
   require_known_derivative(facts);
-  context["by_score"] = splice_of(derivative_of(*facts.score_mod, {}, interpretation));
+  Derivative by_score = derivative_of(*facts.score_mod, {}, interpretation);
+  context["adds_to_score"] = by_score.constants[0] == 1.0;
+  context["by_score"] = splice_of(std::move(by_score));
   if (names.empty()) return context;
   Derivative by_names = derivative_of(
       *facts.score_mod, {.by_score = false, .names = {names.begin(), names.end()}}, interpretation);

@@ -77,6 +77,11 @@ std::vector<Spec> gradient_specs() {
     spec.name = "softcap_causal";
     spec.score_mod = "50.0 * tanh(score / 50.0)";
     add(spec);
+    spec.name = "slopes_causal";
+    spec.score_mod = "score + slopes[h] * (kv_idx - q_idx)";
+    spec.buffers["slopes"] = BufferSpec{.dtype = DType::f32, .shape = {NamedDim::num_q_heads}};
+    spec.gradients = {"q", "k", "v", "slopes"};
+    add(spec);
   }
   return specs;
 }

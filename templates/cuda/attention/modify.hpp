@@ -2,6 +2,7 @@
 
 #include "cuda/attention/column_sum.hpp"
 #include "cuda/attention/q_tile.hpp"
+#include "cuda/attention/split_index.hpp"
 #include "cuda/language.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
@@ -48,13 +49,6 @@ TW_INLINE SnippetInputs snippet_inputs(const SnippetArguments& call, const QTile
           q_tile.kv_len(call),
           rows};
 }
-
-// An index as a base and an offset.
-struct SplitIndex {
-  int base;
-  int offset;
-  __forceinline__ int value() const { return base + offset; }
-};
 
 // An index that is clamped to `last` where kBoundsIndices. kInside: all are in bounds. Offsets that are not
 // clamped are constants, and what several elements share is computed once.
@@ -104,17 +98,6 @@ TW_INLINE tw_snippet::tw_Loads load_for_column(const SnippetInputs& inputs,
 template <bool kInside>
 TW_INLINE SplitIndex find_column_index(const SnippetInputs& inputs, int column, int j) {
   return make_split_index<kInside>(column, column_offset(j), inputs.kv_len - 1, inputs.kv_offset);
-}
-
-// An index as score_mod takes it: an int, or with its base's distance from the tile's first column,
-// `origin` (cuda/snippet/index.hpp).
-template <typename Index>
-TW_INLINE Index make_index(const SplitIndex& index, int origin) {
-  return {index.base, index.offset, static_cast<float>(index.base - origin)};
-}
-template <>
-int make_index<int>(const SplitIndex& index, int) {
-  return index.value();
 }
 
 // kInside: all rows and columns of the tile exist. kLoadsInBounds: tw_loads_in_bounds holds for them.

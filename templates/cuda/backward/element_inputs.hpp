@@ -1,6 +1,8 @@
 #pragma once
 
+#include "cuda/attention/split_index.hpp"
 #include "cuda/language.hpp"
+#include "cuda/ptx/unknown_zero.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
 #include "kernel/sequence.hpp"
@@ -42,26 +44,44 @@ class ElementIndices {
   __forceinline__ ElementIndices(const ElementInputs& inputs, int first_passing)
       : own_(inputs.first_own + row_of(0)),
         passing_(first_passing + column_of(0)),
+        first_q_idx_(as_unknown((kOwnsRows ? own_ : passing_) + inputs.q_offset())),
+        first_kv_idx_(as_unknown((kOwnsRows ? passing_ : own_) + inputs.kv_offset())),
         inputs_(inputs) {}
 
-  __forceinline__ int q_idx(int i, int j) const {
-    return bounded(kOwnsRows ? own(i) : passing(j), inputs_.q_len()) + inputs_.q_offset();
+  __forceinline__ int q_idx(int i, int j) const { return split_q_idx(i, j).value(); }
+  __forceinline__ int kv_idx(int i, int j) const { return split_kv_idx(i, j).value(); }
+
+  // As score_mod takes them.
+  __forceinline__ tw_snippet::tw_RowIndex row_index(int i, int j) const {
+    return make_index<tw_snippet::tw_RowIndex>(split_q_idx(i, j), first_kv_idx_);
   }
-  __forceinline__ int kv_idx(int i, int j) const {
-    return bounded(kOwnsRows ? passing(j) : own(i), inputs_.kv_len()) + inputs_.kv_offset();
+  __forceinline__ tw_snippet::tw_ColumnIndex column_index(int i, int j) const {
+    return make_index<tw_snippet::tw_ColumnIndex>(split_kv_idx(i, j), first_kv_idx_);
   }
+
   __forceinline__ int own(int i) const { return own_ + row_offset(i); }
   __forceinline__ int passing(int j) const { return passing_ + column_offset(j); }
 
  private:
+  __forceinline__ SplitIndex split_q_idx(int i, int j) const {
+    if (!kBoundsIndices) return {first_q_idx_, kOwnsRows ? row_offset(i) : column_offset(j)};
+    return {bounded(kOwnsRows ? own(i) : passing(j), inputs_.q_len()) + inputs_.q_offset(), 0};
+  }
+  __forceinline__ SplitIndex split_kv_idx(int i, int j) const {
+    if (!kBoundsIndices) return {first_kv_idx_, kOwnsRows ? column_offset(j) : row_offset(i)};
+    return {bounded(kOwnsRows ? passing(j) : own(i), inputs_.kv_len()) + inputs_.kv_offset(), 0};
+  }
+
   // Columns of packed sequences may also be before the first.
   static __forceinline__ int bounded(int index, int length) {
-    if (!kBoundsIndices) return index;
     return kPacked ? max(min(index, length - 1), 0) : min(index, length - 1);
   }
 
   int own_;
   int passing_;
+  // Of element (0, 0). The compiler would take the sums apart, and add each offset to each element's difference anew.
+  int first_q_idx_;
+  int first_kv_idx_;
   const ElementInputs& inputs_;
 };
 

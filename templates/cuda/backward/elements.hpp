@@ -26,6 +26,9 @@ namespace tw_kernel {
 
 using tilewright::abi::cuda::RowFacts;
 
+// Whether dX is not dY.
+constexpr bool kMultipliesDy = kHasScoreMod && !tw_snippet::tw_adds_to_score;
+
 // Which elements of a tile take part: bit j of word i.
 struct KeptElements {
   unsigned word[kRows];
@@ -116,7 +119,7 @@ TW_INLINE void differentiate_tile(const ElementInputs& inputs, const Tile& tile,
       float y = x, slope = 1.0f;
       if (kHasScoreMod) {
         y = tw_snippet::tw_differentiate(inputs.state, x, inputs.b, inputs.h, inputs.h_kv,
-                                         at.q_idx(i, j), at.kv_idx(i, j), slope);
+                                         at.row_index(i, j), at.column_index(i, j), slope);
       }
       float p = element_weight(y, row.lse);
       if (Gathered<kOwnsRows>::kCount > 0) {
@@ -126,7 +129,7 @@ TW_INLINE void differentiate_tile(const ElementInputs& inputs, const Tile& tile,
       }
       // f' may be infinite or NaN where nothing is kept.
       const float dx = p * (products.dropped(i, j, d[i][j]) - row.delta) * slope;
-      d[i][j] = kHasScoreMod && p == 0.0f ? 0.0f : dx;
+      d[i][j] = kMultipliesDy && p == 0.0f ? 0.0f : dx;
       s[i][j] = products.dropped(i, j, p);
     }
   }
