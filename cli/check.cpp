@@ -50,16 +50,31 @@ void say(const std::vector<SnippetNote>& notes) {
 
 using Gradients = std::map<std::string, verify::GradientVerdict>;
 
+// Of the kernel, and of the result that --expect names.
+struct AllGradients {
+  Gradients ours, theirs;
+
+  bool ok() const { return are_ok(ours) && are_ok(theirs); }
+  static bool are_ok(const Gradients& gradients) {
+    return std::all_of(gradients.begin(), gradients.end(),
+                       [](const auto& one) { return one.second.ok; });
+  }
+};
+
 // Why a call is not right: one sentence each.
-std::vector<std::string> all_reasons(const verify::Report& report, const Gradients& gradients) {
+std::vector<std::string> all_reasons(const verify::Report& report, const AllGradients& gradients) {
   std::vector<std::string> reasons = report.reasons();
-  for (const auto& [name, verdict] : gradients) {
+  for (const auto& [name, verdict] : gradients.ours) {
     reasons.insert(reasons.end(), verdict.reasons.begin(), verdict.reasons.end());
+  }
+  for (const auto& [name, verdict] : gradients.theirs) {
+    for (const std::string& reason : verdict.reasons)
+      reasons.push_back("the result from elsewhere: " + reason);
   }
   return reasons;
 }
 
-std::string verdict_text(const verify::Report& report, const Gradients& gradients, bool ok) {
+std::string verdict_text(const verify::Report& report, const AllGradients& gradients, bool ok) {
   const verify::Verdict& verdict = report.verdict;
   std::string text = ok ? "ok\n" : "NOT OK\n";
   for (const std::string& reason : all_reasons(report, gradients)) text += "  " + reason + '\n';
@@ -118,12 +133,13 @@ std::string verdict_text(const verify::Report& report, const Gradients& gradient
   return text;
 }
 
-std::string gradients_text(const Gradients& gradients) {
+// whose: before each name
+std::string gradients_text(const Gradients& gradients, const char* whose = "") {
   std::string text;
   for (const auto& [name, verdict] : gradients) {
-    text += fmt::format("{}: {}, error max {:.3g}, at most {:.3g}, rms {:.3g}, at most {:.3g}\n",
-                        name, verdict.ok ? "ok" : "NOT OK", verdict.error_max, verdict.bound_max,
-                        verdict.error_rms, verdict.bound_rms);
+    text += fmt::format("{}{}: {}, error max {:.3g}, at most {:.3g}, rms {:.3g}, at most {:.3g}\n",
+                        whose, name, verdict.ok ? "ok" : "NOT OK", verdict.error_max,
+                        verdict.bound_max, verdict.error_rms, verdict.bound_rms);
     if (verdict.overflow > 0) {
       text += fmt::format(
           "  {} of its elements are not judged: float32 does not hold what they come from\n",
@@ -192,9 +208,9 @@ class CheckVerb : public Verb {
     app.add_option("--beside", beside_, "another device: both results must be right, and agree");
     app.add_option(
         "--expect", expect_,
-        "a safetensors file with a result of your own: out, and lse, max_scores and weights if it "
-        "has them. They are judged by the same rule, and out and lse compared with ours; without "
-        "--inputs it holds q, k, v and the buffers too");
+        "a safetensors file with a result of your own: out, and lse, max_scores, weights and "
+        "gradients if it has them. They are judged by the same rule, and out and lse compared with "
+        "ours; without --inputs it holds q, k, v and the buffers too");
     app.add_option("--mask", mask_,
                    "of a packed spec: a safetensors file with lists over positions (default: "
                    "mask_mod decides the tiles)");
@@ -212,7 +228,7 @@ class CheckVerb : public Verb {
     notes_ = snippet_notes(spec);
     say(notes_);
     require_takes_mask(spec);
-    take_inputs_of_expected();
+    take_inputs_of_expected(spec);
     require_writable(outputs_, "--outputs", {spec_, arguments_.inputs, expect_, mask_});
     CallInputs inputs = CallInputs::load(spec, arguments_);
     require_memory_for(bytes_of_references(inputs), "the reference and naive results");
@@ -221,7 +237,11 @@ class CheckVerb : public Verb {
     options.attention.kernels = command_line_toolchain();
     options.attention.decode = gains_from_decode(spec, inputs.shape(), device);
     if (!beside_.empty()) options.compared_with = Device::parse(beside_);
-    if (!expect_.empty()) options.theirs = read_expected(expect_, spec, inputs);
+    ExpectedResult theirs;
+    if (!expect_.empty()) {
+      theirs = read_expected(expect_, spec, inputs);
+      options.theirs = theirs.values;
+    }
     const verify::Report report = check_with_progress(spec, inputs, options);
     if (const auto note = dropout_note(spec, report.dropout)) {
       say({*note});
@@ -234,17 +254,9 @@ class CheckVerb : public Verb {
     const bool has_gradients = inputs.gradients() != nullptr;
     if (has_gradients || !outputs_.empty()) run_call(spec, device, inputs, mask_, deterministic_);
     if (!outputs_.empty()) write_outputs(inputs, outputs_);
-    Gradients gradients;
-    if (has_gradients) {
-      verify::GradientResults results = inputs.gradients()->results();
-      results.out = inputs.out().view();
-      results.fast_math = verify::uses_fast_math(spec, device);
-      verify::Problem problem = inputs.problem();
-      if (positions_) problem.positions = &*positions_;
-      gradients = verify::judge_gradients(spec, problem, results, options.attention.kernels,
-                                          ThreadPool::shared());
-    }
-    const bool ok = report.ok && all_ok(gradients);
+    const AllGradients gradients =
+        has_gradients ? judge_gradients(spec, device, inputs, theirs) : AllGradients();
+    const bool ok = report.ok && gradients.ok();
     print_report(spec, inputs, report, gradients, ok);
     return ok ? kDone : kNegativeVerdict;
   }
@@ -257,7 +269,7 @@ class CheckVerb : public Verb {
                 "leave --mask out: the block mask is built and compared with mask_mod");
   }
 
-  void take_inputs_of_expected() {
+  void take_inputs_of_expected(const Spec& spec) {
     if (!arguments_.inputs.empty() && arguments_.inputs != expect_) return;
     if (expect_.empty()) {
       throw Error(ErrorCode::usage, "--inputs is required",
@@ -265,7 +277,7 @@ class CheckVerb : public Verb {
                   "random:B,HQ,HKV,SQ,SKV");
     }
     arguments_.inputs = expect_;
-    arguments_.others = {"out", "lse", "max_scores", "weights"};
+    arguments_.others = result_names(spec);
   }
 
   verify::Report check_with_progress(const Spec& spec, const CallInputs& inputs,
@@ -284,25 +296,45 @@ class CheckVerb : public Verb {
     return checker.check(problem);
   }
 
-  static bool all_ok(const Gradients& gradients) {
-    return std::all_of(gradients.begin(), gradients.end(),
-                       [](const auto& one) { return one.second.ok; });
+  AllGradients judge_gradients(const Spec& spec, const Device& device, const CallInputs& inputs,
+                               const ExpectedResult& theirs) const {
+    verify::GradientResults results = inputs.gradients()->results();
+    results.fast_math = verify::uses_fast_math(spec, device);
+    verify::Problem problem = inputs.problem();
+    if (positions_) problem.positions = &*positions_;
+    const auto judge = [&](const TensorView& out) {
+      results.out = out;
+      return verify::judge_gradients(spec, problem, results, command_line_toolchain(),
+                                     ThreadPool::shared());
+    };
+    AllGradients gradients{.ours = judge(inputs.out().view())};
+    if (theirs.gradients.empty()) return gradients;
+    for (const auto& [name, tensor] : theirs.gradients) results.gradients[name] = tensor.view();
+    gradients.theirs = judge(theirs.out.view());
+    std::erase_if(gradients.theirs,
+                  [&](const auto& one) { return !theirs.gradients.contains(one.first); });
+    return gradients;
   }
 
   void print_report(const Spec& spec, const CallInputs& inputs, const verify::Report& report,
-                    const Gradients& gradients, bool ok) const {
+                    const AllGradients& gradients, bool ok) const {
     if (json_) {
       Json json = verify::report_json(report);
       json["ok"] = ok;
       json["reasons"] = all_reasons(report, gradients);
-      if (!gradients.empty()) json["gradients"] = verify::gradients_json(gradients);
+      if (!gradients.ours.empty()) json["gradients"] = verify::gradients_json(gradients.ours);
+      if (!gradients.theirs.empty()) {
+        Json& expected = json["expected"];
+        expected["ok"] = expected["ok"] && AllGradients::are_ok(gradients.theirs);
+        expected["gradients"] = verify::gradients_json(gradients.theirs);
+      }
       json["notes"] = to_json(notes_);
       return print_json(json);
     }
     std::string text =
         fmt::format("{}: {}\n", spec.name.empty() ? "the spec" : spec.name, inputs.describe());
-    text += verdict_text(report, gradients, ok) + gradients_text(gradients) +
-            findings_text(report) + times_text(report);
+    text += verdict_text(report, gradients, ok) + gradients_text(gradients.ours) +
+            gradients_text(gradients.theirs, "your ") + findings_text(report) + times_text(report);
     if (!outputs_.empty()) text += fmt::format("wrote {}\n", outputs_);
     print(text);
   }

@@ -1,19 +1,31 @@
 #pragma once
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "cli/inputs.hpp"
 #include "generator/spec/spec.hpp"
+#include "runtime/api/tensor.hpp"
 #include "verify/attention_values.hpp"
 
 namespace tilewright::cli {
 
-/// Reads a result from elsewhere, to be judged: `out` in the dtype, layout and sizes that the call
-/// gives, and `lse` (F32, [batch, num_q_heads, q_len]) where the file has it. q, k, v and the
-/// spec's buffers may stand in the same file.
+/// A result from elsewhere, to be judged.
+struct ExpectedResult {
+  verify::AttentionValues values;
+  Tensor out;                               ///< of values, as the file has it
+  std::map<std::string, Tensor> gradients;  ///< by their names: "dq", "d_slopes"
+};
+
+/// The tensors that a result of the spec may have: what `run` writes.
+std::vector<std::string> result_names(const Spec& spec);
+
+/// Reads `out` in the dtype, layout and sizes that the call gives, and `lse` (F32, [batch,
+/// num_q_heads, q_len]), max_scores, weights and the spec's gradients where the file has them. The
+/// call's inputs may stand in the same file.
 /// @throws Error with code file; with code tensor, naming the tensor that is missing, extra, or of
 ///         another dtype or size
-verify::AttentionValues read_expected(const std::string& path, const Spec& spec,
-                                      const CallInputs& inputs);
+ExpectedResult read_expected(const std::string& path, const Spec& spec, const CallInputs& inputs);
 
 }  // namespace tilewright::cli

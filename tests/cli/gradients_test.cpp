@@ -1,6 +1,9 @@
 // run and check of specs with gradients.
+#include <cstdint>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/api/safetensors.hpp"
@@ -71,17 +74,21 @@ TEST_CASE("cli: check judges gradients of a row whose scores are NAN or infinite
   }
 }
 
-TEST_CASE("cli: gradients of packed specs") {
-  const Folder folder;
-  const auto write_spec = [&](const std::string& dtype) {
-    return folder.write("s.json", R"json({"dtype": ")json" + dtype + R"json(", "head_dim": 16,
+std::string packed_spec_of(const std::string& dtype) {
+  return R"json({"dtype": ")json" + dtype + R"json(", "head_dim": 16,
   "layout": "packed", "block": [32, 32], "mask_mod": "q_idx >= kv_idx",
   "score_mod": "cap * tanh((score + slopes[h] * (kv_idx - q_idx)) / cap) + of_q[q_token] * of_kv[kv_token]",
   "buffers": {"slopes": {"dtype": "f32", "shape": ["num_q_heads"]},
               "of_q": {"dtype": "f32", "shape": ["total_q"]},
               "of_kv": {"dtype": "f32", "shape": ["total_kv"]}},
   "scalars": {"cap": {"dtype": "f32", "default": 5}},
-  "outputs": ["out", "lse"], "gradients": ["q", "k", "v", "slopes", "of_q", "of_kv", "cap"]})json");
+  "outputs": ["out", "lse"], "gradients": ["q", "k", "v", "slopes", "of_q", "of_kv", "cap"]})json";
+}
+
+TEST_CASE("cli: gradients of packed specs") {
+  const Folder folder;
+  const auto write_spec = [&](const std::string& dtype) {
+    return folder.write("s.json", packed_spec_of(dtype));
   };
   const std::string random = "random:4,2/1:43,50:50,35:18,0:9";
   for (const char* const dtype : {"f32", "bf16"}) {
@@ -99,6 +106,82 @@ TEST_CASE("cli: gradients of packed specs") {
   const TensorFile outputs = read_safetensors(file);
   CHECK(outputs.tensors.at("dq").view().describe() == outputs.tensors.at("out").view().describe());
   CHECK(outputs.tensors.at("d_of_kv").numel() == outputs.tensors.at("dk").shape()[0]);
+}
+
+TEST_CASE("cli: check --expect judges the gradients that run wrote") {
+  const Folder folder;
+  const auto [text, random] =
+      GENERATE(std::pair(spec_of("f32"), "random:2,4,2,45,70"),
+               std::pair(packed_spec_of("f32"), "random:4,2/1:43,50:50,35:18,0:9"));
+  const std::string spec = folder.write("s.json", text);
+  const std::string file = folder.path("out.safetensors");
+  const std::vector<std::string> call = {spec, "--inputs", random, "--seed", "3"};
+  const auto start_with = [&](const char* verb, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {verb};
+    words.insert(words.end(), call.begin(), call.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return on_cpu(words);
+  };
+  REQUIRE(start_with("run", {"--outputs", file}).status == 0);
+  TensorFile outputs = read_safetensors(file);
+  const Ended right = start_with("check", {"--expect", file, "--json"});
+  INFO(right.err);
+  REQUIRE(right.status == 0);
+  const nlohmann::json judged = right.json()["expected"]["gradients"];
+  CHECK(judged == right.json()["gradients"]);
+  CHECK(judged.size() == outputs.tensors.size() - 2);
+  CHECK_THAT(start_with("check", {"--expect", file}).out, ContainsSubstring("your dk: ok"));
+
+  const auto write = [&](const std::string& left_out) {
+    std::map<std::string, TensorView> tensors;
+    for (const auto& [name, tensor] : outputs.tensors) {
+      if (name != left_out) tensors.emplace(name, tensor.view());
+    }
+    write_safetensors(file, tensors);
+  };
+  for (const char* const name : {"dq", "dk", "dv", "d_slopes", "d_cap"}) {
+    CAPTURE(name);
+    float& element = static_cast<float*>(outputs.tensors.at(name).data())[0];
+    const float kept = element;
+    element += 0.5f;
+    write("");
+    const Ended wrong = start_with("check", {"--expect", file, "--json"});
+    CHECK(wrong.status == 1);
+    CHECK(wrong.json()["expected"]["ok"] == false);
+    CHECK(wrong.json()["expected"]["gradients"][name]["ok"] == false);
+    CHECK(wrong.json()["gradients"][name]["ok"] == true);
+    CHECK_THAT(wrong.json()["reasons"].dump(),
+               ContainsSubstring("the result from elsewhere: " + std::string(name)));
+    write(name);
+    const Ended without = start_with("check", {"--expect", file, "--json"});
+    CHECK(without.status == 0);
+    CHECK_FALSE(without.json()["expected"]["gradients"].contains(name));
+    element = kept;
+  }
+}
+
+TEST_CASE("cli: check --expect takes a result and all inputs of a call in one file") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({"dtype": "f32", "head_dim": 16,
+    "outputs": ["out", "lse"], "gradients": ["q", "k"]})json");
+  const std::vector<std::int64_t> sizes = {1, 1, 4, 16};
+  std::vector<Zeros> tensors;
+  for (const char* const name : {"q", "k", "v", "dout", "out", "dq", "dk"}) {
+    tensors.push_back({name, f32, sizes});
+  }
+  const auto check = [&] {
+    return on_cpu({"check", spec, "--expect", write_zeros(folder, "all.safetensors", tensors)});
+  };
+  CHECK(check().status == 0);
+  tensors.push_back({"dlse", f32, {1, 1, 4}});
+  CHECK(check().status == 0);
+  tensors.push_back({"dv", f32, sizes});  // which the spec does not name
+  const Ended extra = check();
+  CHECK(extra.status == 2);
+  CHECK_THAT(extra.err, ContainsSubstring("extra tensor \"dv\""));
+  tensors[5].shape = {1, 1, 5, 16};
+  tensors.pop_back();
+  CHECK_THAT(check().err, ContainsSubstring("tensor \"dq\""));
 }
 
 TEST_CASE("cli: dout and dlse come from the file of a spec with gradients alone") {
