@@ -151,10 +151,7 @@ std::string judge_sequences_alone(const AttentionValues& got, const Reference& r
   for (const CaseParts::Part& part : parts.parts()) {
     if (part.piece.score_rows() == 0) continue;
     Rule of_part = rule;
-    const double max_abs_score =
-        take_rows(reference.max_abs_scores, part.piece).greatest_magnitude();
-    if (rule.fast_math_score) of_part.fast_math_score = max_abs_score;
-    if (rule.scaled_score) of_part.scaled_score = max_abs_score;
+    of_part.sizes = take_rows(rule.sizes, part.piece);
     of_part.bound_factor = kBoundFactorOfSequence;
     const AttentionValues mine = CaseParts::part_of(got, part);
     const AttentionValues wanted = CaseParts::part_of(reference.values, part);

@@ -253,15 +253,18 @@ class CaseRunner::Implementation {
     Reference reference;
     if (problem.sequences) {
       const Shape& shape = problem.shape;
-      reference.max_abs_scores = Values::zeros(1, shape.num_q_heads, shape.q_len, 1);
+      BoundSizes& sizes = reference.sizes;
+      sizes.scores = Values::zeros(1, shape.num_q_heads, shape.q_len, 1);
+      sizes.products = sizes.values = sizes.scores;
+      sizes.lost = Values::zeros(1, shape.num_q_heads, shape.q_len, c.spec.value_head_dim());
     }
     reference.values = parts.whole([&](const CaseParts::Part& part, const DenseProblem& dense) {
       Reference of_part = reference_attention(dense, part.interpretations.in_double(), threads_);
-      put_rows(std::move(of_part.max_abs_scores), part.piece, reference.max_abs_scores);
+      put_rows(std::move(of_part.sizes), part.piece, reference.sizes);
       return std::move(of_part.values);
     });
     const AttentionValues values = first.values();
-    const Rule rule = rule_for(kernels_->attention, reference.max_abs_score());
+    const Rule rule = rule_for(kernels_->attention, reference.sizes);
     const Verdict verdict = judge_by_samples(values, reference, parts, rule, threads_);
     if (!verdict.ok) fail(Failure::wrong_result, joined(verdict.reasons));
     if (problem.sequences) {
@@ -429,7 +432,7 @@ class CaseRunner::Implementation {
     const std::optional<CaseGradients> gradients = gradients_of(c, problem);
     run_on(*kernels_->beside, c, problem, written, gradients);
     const AttentionValues values = written.values();
-    const Rule rule = rule_for(*kernels_->beside, reference.max_abs_score());
+    const Rule rule = rule_for(*kernels_->beside, reference.sizes);
     const Verdict verdict = judge_by_samples(values, reference, parts, rule, threads_);
     if (!verdict.ok) fail(Failure::wrong_result, "on the CPU: " + joined(verdict.reasons));
     if (gradients) judge_backward(*kernels_->beside, problem, written, *gradients, "on the CPU: ");

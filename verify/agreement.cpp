@@ -33,22 +33,27 @@ double distance(double first, double second) {
 }
 
 // Of an element of out: each is judged alone there.
-bool is_right_infinity(double value, double reference, const DeviceResult& result) {
+bool is_right_infinity(double value, double reference, const DeviceResult& result, std::size_t i) {
   return std::isinf(value) && std::signbit(value) == std::signbit(reference) &&
-         is_near_overflow(reference, result.verdict.bound_max, result.rule.out_dtype);
+         is_near_overflow(reference, result.verdict.out_bounds.data[i], result.rule.out_dtype);
 }
 
 void compare_out(const DeviceResult& first, const DeviceResult& second, Agreement& agreement) {
   const Values& reference = first.reference.out;
   require_sizes(first.values.out, second.values.out, reference, second.reference.out);
-  agreement.bound = first.verdict.bound_max + second.verdict.bound_max;
+  double worst_share = -1;
   for (std::size_t i = 0; i < reference.data.size(); ++i) {
     const double wanted = reference.data[i];
     const double a = first.values.out.data[i], b = second.values.out.data[i];
     if (!std::isfinite(round_to(first.rule.out_dtype, wanted))) continue;
     if (!std::isfinite(second.reference.out.data[i])) continue;
-    if (is_right_infinity(a, wanted, first) || is_right_infinity(b, wanted, second)) continue;
-    agreement.difference = std::max(agreement.difference, distance(a, b));
+    if (is_right_infinity(a, wanted, first, i) || is_right_infinity(b, wanted, second, i)) continue;
+    const double difference = distance(a, b);
+    const double bound = first.verdict.out_bounds.data[i] + second.verdict.out_bounds.data[i];
+    if (difference / bound <= worst_share) continue;
+    worst_share = difference / bound;
+    agreement.difference = difference;
+    agreement.bound = bound;
   }
   if (agreement.difference <= agreement.bound) return;
   agreement.ok = false;
@@ -64,8 +69,8 @@ void compare_lse(const DeviceResult& first, const DeviceResult& second, Agreemen
   for (std::size_t i = 0; i < reference.data.size(); ++i) {
     if (!std::isfinite(reference.data[i]) || !std::isfinite(second.reference.lse.data[i])) continue;
     const double difference = distance(first.values.lse.data[i], second.values.lse.data[i]);
-    const double bound = lse_bound(reference.data[i], first.rule, first.verdict.naive_lse) +
-                         lse_bound(reference.data[i], second.rule, second.verdict.naive_lse);
+    const double bound = lse_bound(reference.data[i], first.rule, first.verdict.naive_lse, i) +
+                         lse_bound(reference.data[i], second.rule, second.verdict.naive_lse, i);
     if (difference / bound <= worst_share) continue;
     worst_share = difference / bound;
     agreement.lse_difference = difference;

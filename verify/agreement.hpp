@@ -10,8 +10,8 @@ namespace tilewright::verify {
 // Whether two devices agree on one call. Each is judged against the reference on its own; beyond
 // that, where the references of both are finite,
 //
-//   |first - second| <= bound_max of the first + bound_max of the second       each element of out
-//                       the same with the bounds of lse                       each row of lse
+//   |first - second| <= the first's bound + the second's     each element of out
+//                       the same with the bounds of lse     each row of lse
 
 /// One of the two, as it was judged.
 struct DeviceResult {
@@ -23,8 +23,8 @@ struct DeviceResult {
 
 struct Agreement {
   bool ok = true;
-  double difference = 0;                  ///< the greatest, of out
-  double bound = 0;                       ///< both bounds together
+  double difference = 0;                  ///< at the element of out that comes nearest to its bound
+  double bound = 0;                       ///< of that element, both together
   double lse_difference = 0;              ///< at the row that comes nearest to its bound
   double lse_bound = 0;                   ///< of that row
   std::vector<std::string> reasons = {};  ///< one sentence each; empty if ok

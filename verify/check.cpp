@@ -84,7 +84,8 @@ class Checker::Implementation {
     const DefaultFloatEnvironment floats;
     Expected expected = find_expected(spec(), interpretations_, problem,
                                       {naive_dtype(), products()}, threads_, options_.progress);
-    expected.rule = rule_of(attention_, expected.reference.max_abs_score());
+    expected.rule = rule_of(attention_, expected.reference.sizes);
+    expected.rule.large = large_elements(expected.unjudged);
     return expected;
   }
 
@@ -135,8 +136,8 @@ class Checker::Implementation {
     return broken;
   }
 
-  Rule rule_of(const Attention& attention, double max_abs_score) const {
-    Rule rule = rule_for(attention, max_abs_score);
+  Rule rule_of(const Attention& attention, BoundSizes sizes) const {
+    Rule rule = rule_for(attention, std::move(sizes));
     rule.products = products();
     return rule;
   }
@@ -158,7 +159,8 @@ class Checker::Implementation {
                           const Expected& wanted, Report& report) const {
     const Outputs there(spec(), problem.shape, placement);
     run_call(*other_, problem, there);
-    const Rule rule = rule_of(*other_, wanted.reference.max_abs_score());
+    Rule rule = rule_of(*other_, wanted.reference.sizes);
+    rule.large = wanted.rule.large;
     const Judged theirs = judged_of(there.values(spec()), problem, wanted);
     report.other_verdict =
         judge(theirs.got, theirs.reference, wanted.naive, rule, place_of_rows(problem));
@@ -222,8 +224,9 @@ class Checker::Implementation {
         if (!whole.max_scores.data.empty()) part.max_scores = take_rows(whole.max_scores, piece);
         return part;
       };
-      const Values max_abs_scores = take_rows(wanted.reference.max_abs_scores, piece);
-      Rule rule = rule_of(attention_, max_abs_scores.greatest_magnitude());
+      Rule rule = wanted.rule;
+      rule.sizes = take_rows(wanted.rule.sizes, piece);
+      if (!wanted.rule.large.data.empty()) rule.large = take_rows(wanted.rule.large, piece);
       rule.bound_factor = kBoundFactorOfSequence;
       const Verdict verdict =
           judge(part_of(ours.got), part_of(ours.reference), part_of(wanted.naive), rule,

@@ -46,7 +46,9 @@ Expected empty_expected(const Spec& spec, const Problem& problem, bool has_naive
   Expected expected;
   expected.reference.values = {
       .out = empty(spec.value_head_dim()), .lse = empty(1), .max_scores = empty(1)};
-  expected.reference.max_abs_scores = empty(1);
+  BoundSizes& sizes = expected.reference.sizes;
+  sizes.scores = sizes.products = sizes.values = empty(1);
+  sizes.lost = empty(spec.value_head_dim());
   expected.naive.out = empty(spec.value_head_dim());
   if (has_naive_lse) expected.naive.lse = expected.naive.max_scores = empty(1);
   return expected;
@@ -70,7 +72,7 @@ void put_results(Reference reference, AttentionValues naive, const Parts::Piece&
   put_rows(std::move(reference.values.out), piece, values.out);
   put_rows(std::move(reference.values.lse), piece, values.lse);
   put_rows(std::move(reference.values.max_scores), piece, values.max_scores);
-  put_rows(std::move(reference.max_abs_scores), piece, whole.reference.max_abs_scores);
+  put_rows(std::move(reference.sizes), piece, whole.reference.sizes);
   put_rows(std::move(naive.out), piece, whole.naive.out);
   if (!naive.lse.data.empty()) {
     put_rows(std::move(naive.lse), piece, whole.naive.lse);

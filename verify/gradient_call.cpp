@@ -8,6 +8,7 @@
 #include "runtime/io/float16.hpp"
 #include "verify/central_differences.hpp"
 #include "verify/digits.hpp"
+#include "verify/gradient_rule.hpp"
 #include "verify/gradient_spread.hpp"
 #include "verify/gradient_sums.hpp"
 #include "verify/positions.hpp"
@@ -15,8 +16,6 @@
 
 namespace tilewright::verify {
 namespace {
-
-constexpr double kErrorOfFastFunctions = 0x1p-11;  // of a score
 
 double greatest_of(DType dtype) {
   return dtype == DType::f16    ? 65504
@@ -126,7 +125,7 @@ RowSlopes<Score> GradientCall::slopes_of(const SlopesEvaluator<Score>& evaluator
 GradientValues GradientCall::reference(GradientSizes& whole) const {
   GradientValues gradients = zeros();
   whole = {.terms = gradients,
-           .of_weights = gradients,
+           .own = gradients,
            .named_magnitudes = std::vector<double>(static_cast<std::size_t>(cells_.count())),
            .ambiguous = gradients,
            .undefined = gradients,
@@ -141,19 +140,23 @@ GradientValues GradientCall::reference(GradientSizes& whole) const {
       search.slopes = &in_float;
       search.snippets = &float_snippets;
     }
-    if (results_.fast_math) search.share_of_score += kErrorOfFastFunctions;
+    if (results_.fast_math) {
+      search.share_of_score += kShareOfFastFunctions / 2;
+      search.share_of_terms = kShareOfFastFunctions;
+    }
     GradientSizes sizes;
     const GradientValues part = sweep_reference(
         read(*piece), inputs(*piece), snippets<double>(in_double_, *piece),
         slopes_of<double>(double_slopes_, *piece), rounding, search, sizes, threads_);
     add_part(part, *piece, false, gradients);
     add_part(sizes.terms, *piece, false, whole.terms);
-    add_part(sizes.of_weights, *piece, false, whole.of_weights);
+    add_part(sizes.own, *piece, false, whole.own);
+    whole.row_scores.insert(whole.row_scores.end(), sizes.row_scores.begin(),
+                            sizes.row_scores.end());
     add_cells(sizes.named_magnitudes, false, whole.named_magnitudes);
     add_part(sizes.ambiguous, *piece, false, whole.ambiguous);
     add_part(sizes.undefined, *piece, false, whole.undefined);
     add_part(sizes.overflow, *piece, false, whole.overflow);
-    whole.greatest_score = std::max(whole.greatest_score, sizes.greatest_score);
   }
   return gradients;
 }

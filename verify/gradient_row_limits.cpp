@@ -59,7 +59,7 @@ bool GradientRowLimits::is_too_large(double size) const {
 }
 
 // Whether float32 overflows in a kept score's products, or in what score_mod makes of it, or rounds
-// the greatest score by more than a weight can bear (kShareOfWeights).
+// the greatest score by more than a weight can bear (kShareOfScore).
 bool GradientRowLimits::score_overflows(const GradientRow<double>& row) {
   constexpr double kGreatestScore = 0x1p22;
   if (row.maximum >= kGreatestScore) return true;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "verify/gradient_row_limits.hpp"
+#include "verify/gradient_rule.hpp"
 #include "verify/gradient_sums.hpp"
 
 namespace tilewright::verify {
@@ -26,11 +27,12 @@ GradientRowSizes::GradientRowSizes(const DenseProblem& problem, const GradientIn
       sizes_(sizes),
       of_dy_(static_cast<std::size_t>(problem.k.rows)),
       weight_(of_dy_.size()),
-      of_weight_(of_dy_.size()),
+      own_(of_dy_.size()),
+      lost_(of_dy_.size()),
       errors_(of_dy_.size()),
       undefined_elements_(of_dy_.size()),
       terms_(static_cast<std::size_t>(inputs.cells)),
-      of_weights_(terms_.size()),
+      owns_(terms_.size()),
       magnitudes_(terms_.size()),
       ambiguous_(terms_.size()),
       undefined_(terms_.size()) {
@@ -38,7 +40,7 @@ GradientRowSizes::GradientRowSizes(const DenseProblem& problem, const GradientIn
 }
 
 void GradientRowSizes::add(const GradientRow<double>& row) {
-  take_greatest_score(row);
+  look_at_scores(row);
   if (std::isnan(row.lse)) mark_undefined(row);
   of_delta_ = inputs_.dlse ? std::fabs(inputs_.dlse->at(row.b, row.h, row.row, 0)) : 0;
   for (std::size_t d = 0; d < row.out.size(); ++d) {
@@ -46,22 +48,28 @@ void GradientRowSizes::add(const GradientRow<double>& row) {
   }
   const bool has_kinks = look_for_kinks(row);
   for (std::size_t c = 0; c < row.columns(); ++c) {
-    of_dy_[c] = weight_[c] = of_weight_[c] = 0;
+    of_dy_[c] = weight_[c] = own_[c] = lost_[c] = 0;
     if (row.p[c] == 0) continue;
     of_dy_[c] = size_of_dot(row.dout(), row.v(c), problem_.v.width) * row.factor[c] + of_delta_;
     weight_[c] = row.p[c] * of_dy_[c];
-    of_weight_[c] = std::fabs(row.dy[c]) * row.maximum;
+    own_[c] = kShareOfScore * row.maximum * std::fabs(row.dy[c]) + share_of_terms_ * weight_[c];
     add_element(row, c);
+    if (row.p[c] < kLeastSureWeight) add_lost(row, c);
     if (has_kinks) add_ambiguity(row, c);
   }
   if (!terms_.empty()) add_to_cells(row, has_kinks);
 }
 
-void GradientRowSizes::take_greatest_score(const GradientRow<double>& row) {
+void GradientRowSizes::look_at_scores(const GradientRow<double>& row) {
+  share_of_terms_ = 0;
+  if (search_.share_of_terms == 0) return;
+  double greatest = 0;
   for (std::size_t c = 0; c < row.columns(); ++c) {
     if (!(row.p[c] >= kLeastWeight) || !std::isfinite(row.modified[c])) continue;
-    greatest_score_ = std::max(greatest_score_, std::fabs(row.modified[c]));
+    greatest = std::max(greatest, std::fabs(row.modified[c]));
   }
+  row_scores_.push_back(greatest);
+  share_of_terms_ = search_.share_of_terms * greatest;
 }
 
 // Where kernels take e^(-inf - lse) for the weight of an element with a score of -inf.
@@ -99,7 +107,16 @@ void GradientRowSizes::add_element(const GradientRow<double>& row, std::size_t c
     add_magnitudes(row.dv(to, c), row.dout(), problem_.v.width, of_p);
   };
   add(sizes_.terms, weight_[c] * of_score, row.met[c]);
-  add(sizes_.of_weights, of_weight_[c] * of_score, row.met[c] * row.maximum);
+  add(sizes_.own, own_[c] * of_score, row.met[c] * (kShareOfScore * row.maximum + share_of_terms_));
+}
+
+// All that a weight brings which may be 0 in a kernel.
+void GradientRowSizes::add_lost(const GradientRow<double>& row, std::size_t c) {
+  lost_[c] = std::fabs(row.dy[c]);
+  const double of_dx = lost_[c] * std::fabs(row.slope[c] * problem_.scale);
+  add_magnitudes(row.dq(sizes_.ambiguous), row.k(c), problem_.q.width, of_dx);
+  add_magnitudes(row.dk(sizes_.ambiguous, c), row.q(), problem_.q.width, of_dx);
+  add_magnitudes(row.dv(sizes_.ambiguous, c), row.dout(), problem_.v.width, row.met[c]);
 }
 
 // What is ambiguous is rounded too.
@@ -113,27 +130,28 @@ void GradientRowSizes::add_ambiguity(const GradientRow<double>& row, std::size_t
   };
   add(sizes_.ambiguous, size);
   add(sizes_.terms, weight_[c] * jump);
-  add(sizes_.of_weights, of_weight_[c] * jump);
+  add(sizes_.own, own_[c] * jump);
 }
 
 void GradientRowSizes::add_to_cells(const GradientRow<double>& row, bool has_kinks) {
   const double* const scores = row.scores.data();
   slopes_.add(row.b, row.h, row.row, scores, weight_.data(), terms_.data());
-  slopes_.add_magnitudes(row.b, row.h, row.row, scores, of_weight_.data(), of_weights_.data());
+  slopes_.add_magnitudes(row.b, row.h, row.row, scores, own_.data(), owns_.data());
+  slopes_.add_magnitudes(row.b, row.h, row.row, scores, lost_.data(), ambiguous_.data());
   slopes_.add_magnitudes(row.b, row.h, row.row, scores, row.dy.data(), magnitudes_.data());
   if (!has_kinks) return;
   kinks_->add(row.scores, row.dy, ambiguous_);
   kinks_->add(row.scores, weight_, terms_);
-  kinks_->add(row.scores, of_weight_, of_weights_);
+  kinks_->add(row.scores, own_, owns_);
 }
 
 void GradientRowSizes::add_cells_to(GradientSizes& sizes) const {
   add_cells(terms_, false, sizes.terms.named);
-  add_cells(of_weights_, false, sizes.of_weights.named);
+  add_cells(owns_, false, sizes.own.named);
   add_cells(magnitudes_, false, sizes.named_magnitudes);
   add_cells(ambiguous_, false, sizes.ambiguous.named);
   add_cells(undefined_, false, sizes.undefined.named);
-  sizes.greatest_score = std::max(sizes.greatest_score, greatest_score_);
+  sizes.row_scores.insert(sizes.row_scores.end(), row_scores_.begin(), row_scores_.end());
 }
 
 }  // namespace tilewright::verify

@@ -28,14 +28,15 @@ class GradientRowSizes {
   const std::vector<double>& of_dy() const { return of_dy_; }
   double of_delta() const { return of_delta_; }
 
-  /// What the rows gave to cells of buffers and scalars, and their greatest score.
+  /// What the rows gave to cells of buffers and scalars, and their greatest scores.
   void add_cells_to(GradientSizes& sizes) const;
 
  private:
-  void take_greatest_score(const GradientRow<double>& row);
+  void look_at_scores(const GradientRow<double>& row);
   void mark_undefined(const GradientRow<double>& row);
   bool look_for_kinks(const GradientRow<double>& row);
   void add_element(const GradientRow<double>& row, std::size_t c);
+  void add_lost(const GradientRow<double>& row, std::size_t c);
   void add_ambiguity(const GradientRow<double>& row, std::size_t c);
   void add_to_cells(const GradientRow<double>& row, bool has_kinks);
 
@@ -45,10 +46,12 @@ class GradientRowSizes {
   const FloatSearch& search_;
   GradientSizes& sizes_;
   std::optional<Kinks> kinks_;
-  std::vector<double> of_dy_, weight_, of_weight_, errors_;
+  std::vector<double> of_dy_, weight_, own_, lost_, errors_;
   std::vector<double> undefined_elements_;  // NaN, else 0
-  double of_delta_ = 0, greatest_score_ = 0;
-  std::vector<double> terms_, of_weights_, magnitudes_, ambiguous_, undefined_;  // of cells
+  double of_delta_ = 0;
+  double share_of_terms_ = 0;  // what fast functions may change of the row's
+  std::vector<double> row_scores_ = {};
+  std::vector<double> terms_, owns_, magnitudes_, ambiguous_, undefined_;  // of cells
 };
 
 }  // namespace tilewright::verify

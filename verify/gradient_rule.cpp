@@ -15,38 +15,49 @@
 namespace tilewright::verify {
 namespace {
 
-struct GradientErrors {
-  double max = 0, rms = 0, max_reference = 0, rms_reference = 0;
+struct MaxAndRms {
+  double max = 0, rms = 0;
 };
 
-// Of a result in the gradient's dtype.
-GradientErrors gradient_errors(const std::vector<double>& result, const ComparedGradient& one) {
-  GradientErrors errors;
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < one.reference.size(); ++i) {
-    const double reference = one.reference[i];
-    if (!std::isfinite(round_to(one.dtype, reference)) || !std::isfinite(result[i])) continue;
-    const double error = std::max(0.0, std::fabs(result[i] - reference) - one.ambiguous[i]);
-    errors.max = std::max(errors.max, error);
-    errors.rms += error * error;
-    errors.max_reference = std::max(errors.max_reference, std::fabs(reference));
-    errors.rms_reference += reference * reference;
-    ++count;
-  }
-  if (count == 0) return errors;
-  errors.rms = std::sqrt(errors.rms / static_cast<double>(count));
-  errors.rms_reference = std::sqrt(errors.rms_reference / static_cast<double>(count));
-  return errors;
+bool is_counted(const ComparedGradient& one, std::size_t i) {
+  return std::isfinite(round_to(one.dtype, one.reference[i]));
 }
 
-// Of the elements that count. sizes: of each element, or none.
-double greatest_size(const std::vector<double>& sizes, const ComparedGradient& one) {
-  double greatest = 0;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (!std::isfinite(round_to(one.dtype, one.reference[i])) || !std::isfinite(sizes[i])) continue;
-    greatest = std::max(greatest, std::fabs(sizes[i]));
+// Of the elements that count, where it is finite. of: of the number of an element
+template <typename Of>
+MaxAndRms size_of(const ComparedGradient& one, const Of& of) {
+  MaxAndRms size;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < one.reference.size(); ++i) {
+    if (!is_counted(one, i)) continue;
+    const double magnitude = std::fabs(of(i));
+    if (!std::isfinite(magnitude)) continue;
+    size.max = std::max(size.max, magnitude);
+    size.rms += magnitude * magnitude;
+    ++count;
   }
-  return greatest;
+  if (count > 0) size.rms = std::sqrt(size.rms / static_cast<double>(count));
+  return size;
+}
+
+// sizes: of each element, or none.
+double greatest_of(const std::vector<double>& sizes, const ComparedGradient& one) {
+  return sizes.empty() ? 0 : size_of(one, [&](std::size_t i) { return sizes[i]; }).max;
+}
+
+// result: of the element, in the gradient's dtype; not finite: the error neither.
+double error_of(const ComparedGradient& one, double result, std::size_t i) {
+  const double error = std::fabs(result - one.reference[i]);
+  return std::isfinite(error) ? std::max(0.0, error - one.ambiguous[i]) : error;
+}
+
+MaxAndRms error_of(const ComparedGradient& one, const std::vector<double>& result) {
+  return size_of(one, [&](std::size_t i) { return error_of(one, result[i], i); });
+}
+
+// What an element may be off by for its rows' scores.
+double own_of(const ComparedGradient& one, std::size_t i) {
+  return std::isfinite(one.own[i]) ? one.own[i] : 0;
 }
 
 bool is_same(double got, double wanted) {
@@ -73,15 +84,16 @@ void measure_naive(const ComparedGradient& one, GradientVerdict& verdict) {
   for (const std::vector<double>& naive : one.naive) {
     std::vector<double> rounded;
     for (const double value : naive) rounded.push_back(round_to(one.dtype, value));
-    const GradientErrors errors = gradient_errors(rounded, one);
+    const MaxAndRms errors = error_of(one, rounded);
     verdict.naive_max = std::max(verdict.naive_max, errors.max);
     verdict.naive_rms = std::max(verdict.naive_rms, errors.rms);
   }
 }
 
-void judge_pattern(const ComparedGradient& one, GradientVerdict& verdict) {
+// base: of all elements' bounds.
+void judge_pattern(const ComparedGradient& one, double base, GradientVerdict& verdict) {
   for (std::size_t i = 0; i < one.got.size(); ++i) {
-    const double bound = verdict.bound_max + one.ambiguous[i];
+    const double bound = base + own_of(one, i) + one.ambiguous[i];
     if (same_pattern(one.got[i], one.reference[i], bound, one.dtype)) continue;
     verdict.reasons.push_back(fmt::format("{}: element {} is {}, but the reference is {}", one.name,
                                           i, printable(one.got[i]), printable(one.reference[i])));
@@ -89,32 +101,83 @@ void judge_pattern(const ComparedGradient& one, GradientVerdict& verdict) {
   }
 }
 
-}  // namespace
+// Finds the element that comes nearest to its bound.
+void find_nearest(const ComparedGradient& one, double base, GradientVerdict& verdict) {
+  double nearest = -1;
+  for (std::size_t i = 0; i < one.got.size(); ++i) {
+    if (!is_counted(one, i) || !std::isfinite(one.got[i])) continue;
+    const double error = error_of(one, one.got[i], i), bound = base + own_of(one, i);
+    const double share = error / bound;
+    if (share < nearest || (share == nearest && bound >= verdict.bound_max)) continue;
+    nearest = share;
+    verdict.error_max = error;
+    verdict.bound_max = bound;
+  }
+}
 
-GradientVerdict judge_gradient(ComparedGradient one, DType spec_dtype) {
+// Elements that are judged together.
+GradientVerdict judge_group(const ComparedGradient& one, DType spec_dtype) {
   GradientVerdict verdict;
-  leave_out(one, verdict);
   measure_naive(one, verdict);
-  const GradientErrors errors = gradient_errors(one.got, one);
+  const MaxAndRms reference = size_of(one, [&](std::size_t i) { return one.reference[i]; });
+  const MaxAndRms own = size_of(one, [&](std::size_t i) { return own_of(one, i); });
   const auto ulp = [&](double magnitude) {
     return std::max(ulp_at(one.dtype, magnitude), ulp_at(spec_dtype, magnitude));
   };
-  const double floor = one.share_of_terms * greatest_size(one.terms, one) +
-                       kShareOfWeights * greatest_size(one.of_weights, one) +
-                       one.share_of_magnitudes * greatest_size(one.magnitudes, one);
-  verdict.error_max = errors.max;
-  verdict.error_rms = errors.rms;
-  verdict.bound_max = 2 * verdict.naive_max + 2 * ulp(errors.max_reference) + floor;
-  verdict.bound_rms = 2 * verdict.naive_rms + ulp(errors.rms_reference) / 4 + floor;
-  if (errors.max > verdict.bound_max) {
+  const double floor = one.share_of_terms * greatest_of(one.terms, one) +
+                       one.share_of_magnitudes * greatest_of(one.magnitudes, one);
+  const double base = 2 * verdict.naive_max + 2 * ulp(reference.max) + floor;
+  find_nearest(one, base, verdict);
+  verdict.error_rms = error_of(one, one.got).rms;
+  verdict.bound_rms = 2 * verdict.naive_rms + ulp(reference.rms) / 4 + floor + own.rms;
+  if (verdict.error_max > verdict.bound_max) {
     verdict.reasons.push_back(fmt::format("{}: the greatest error is {:.4g}, at most {:.4g}",
-                                          one.name, errors.max, verdict.bound_max));
+                                          one.name, verdict.error_max, verdict.bound_max));
   }
-  if (errors.rms > verdict.bound_rms) {
+  if (verdict.error_rms > verdict.bound_rms) {
     verdict.reasons.push_back(fmt::format("{}: the RMS error is {:.4g}, at most {:.4g}", one.name,
-                                          errors.rms, verdict.bound_rms));
+                                          verdict.error_rms, verdict.bound_rms));
   }
-  judge_pattern(one, verdict);
+  judge_pattern(one, base, verdict);
+  return verdict;
+}
+
+// Those that may overflow, or the others; NaN where the rest is.
+ComparedGradient group_of(const ComparedGradient& whole, bool overflowing) {
+  ComparedGradient group = whole;
+  for (std::size_t i = 0; i < group.got.size(); ++i) {
+    if ((whole.overflow[i] != 0) == overflowing) continue;
+    group.got[i] = group.reference[i] = std::numeric_limits<double>::quiet_NaN();
+  }
+  return group;
+}
+
+// Takes the errors that come nearer to their bounds.
+void merge(const GradientVerdict& from, GradientVerdict& verdict) {
+  if (from.error_max * verdict.bound_max > verdict.error_max * from.bound_max) {
+    verdict.error_max = from.error_max;
+    verdict.bound_max = from.bound_max;
+    verdict.naive_max = from.naive_max;
+  }
+  if (from.error_rms * verdict.bound_rms > verdict.error_rms * from.bound_rms) {
+    verdict.error_rms = from.error_rms;
+    verdict.bound_rms = from.bound_rms;
+    verdict.naive_rms = from.naive_rms;
+  }
+  verdict.reasons.insert(verdict.reasons.end(), from.reasons.begin(), from.reasons.end());
+}
+
+}  // namespace
+
+GradientVerdict judge_gradient(ComparedGradient one, DType spec_dtype) {
+  GradientVerdict unjudged;
+  leave_out(one, unjudged);
+  const bool has_overflow =
+      std::any_of(one.overflow.begin(), one.overflow.end(), [](double mark) { return mark != 0; });
+  GradientVerdict verdict = judge_group(has_overflow ? group_of(one, false) : one, spec_dtype);
+  if (has_overflow) merge(judge_group(group_of(one, true), spec_dtype), verdict);
+  verdict.spread = unjudged.spread;
+  verdict.overflow = unjudged.overflow;
   verdict.ok = verdict.reasons.empty();
   return verdict;
 }

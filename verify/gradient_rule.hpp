@@ -10,8 +10,8 @@ namespace tilewright::verify {
 
 // When a gradient is right (docs/gradients.md). It is compared with the double reference:
 //
-//   error_max at most 2 naive_max + 2 ulp(max |reference|) + 2^-22 A + 2^-22 W
-//   error_rms at most 2 naive_rms + ulp(rms reference) / 4 + 2^-22 A + 2^-22 W
+//   each error at most 2 naive_max + 2 ulp(max |reference|) + 2^-22 A + own
+//   error_rms at most 2 naive_rms + ulp(rms reference) / 4 + 2^-22 A + rms of own
 //
 //   naive   S, P, dP and dS rounded to the spec's dtype, sums in float32, results rounded; in 16
 //           bits the worst of four draws, three of which round stochastically, as few elements may
@@ -21,22 +21,32 @@ namespace tilewright::verify {
 //           cancels has errors of its terms, and so have the dot products dP = dout . v and delta =
 //           dout . out - dlse. Rounding each partial sum of n products t leaves 2^-26 sum |t| (one
 //           standard deviation) where the sum walks at random. Of buffers and scalars adding up n
-//           terms dY g leaves sqrt(n) 2^-24 of the greatest sum of |dY g| more. Fast functions add
-//           2^-10 max |score| to it, of scores that have a weight in float32: an error of 2^-11 of
-//           a score changes its weight by that share, and the denominator's of forward by as much.
-//   W       the greatest sum, over the terms of an element, of |m| times the term's magnitude, m
-//           being the greatest score of the term's row: of dq scale * |m| P |dP - delta| |f'| |k|,
-//           of dv |m| P |dout|. Four float32 roundings have the size of m, those of the score, of
-//           the stored lse, and of each times log2(e), so P = exp(score - lse) is off by 2^-22 |m|
-//           of itself, and P's factor dP - delta is what that changes: a row whose weight lies on
-//           one key has a small one, however large A is.
+//           terms dY g leaves sqrt(n) 2^-24 of the greatest sum of |dY g| more.
+//           With fast functions A counts 2^-10 of a typical row's greatest |score| more
+//           (typical_score in bound_sizes.hpp): score_mod may take off in one row what its
+//           functions add, and a derivative like that of tanh, 1 - tanh^2, may be off by more than
+//           a share of itself. So the greatest A counts, and not the element's.
+//   own     of the element: 2^-22 W, and with fast functions 2^-10 S more. A row of huge scores
+//           widens what its own terms are part of, and nothing else.
+//   W       the sum, over the terms of the element, of |m| times the term's magnitude, m being the
+//           greatest score of the term's row: of dq scale * |m| P |dP - delta| |f'| |k|, of dv
+//           |m| P |dout|. Four float32 roundings have the size of m, those of the score, of the
+//           stored lse, and of each times log2(e), so P = exp(score - lse) is off by 2^-22 |m| of
+//           itself, and P's factor dP - delta is what that changes: a row whose weight lies on one
+//           key has a small one, however large A is.
+//   S       the sum, over the terms of the element, of max |score| of the term's row, of scores
+//           that have a weight in float32, times A's term: an error of 2^-11 of a score changes its
+//           weight by that share, and the denominator's of forward by as much.
 //
 // All of these are of the elements whose reference, rounded to the gradient's dtype, is finite, and
-// that are not left out.
+// that are not left out. Finite elements that float32 may not hold are judged among themselves, so
+// that they widen no bound of the others.
 //
 // A score that lies within rounding of a kink of score_mod has either side's derivative
 // (kinks.hpp). By how much that changes an element, which is no error, is taken off its error, and
-// off naive's.
+// off naive's. So is what terms bring whose P is below kLeastSureWeight: exp2 gives 0 for it, and
+// the element lacks its terms, of dq P |dP - delta| |f'| |k| scale, and no more. It shows where
+// nothing else is in the element, as where a sink is 86 to 104 above all scores.
 //
 // NaN and infinity stand where the reference has them. Those of q, k, v, dout and dlse also spread
 // through dropped elements of a tile that keeps something, where the reference has numbers: an
@@ -44,15 +54,17 @@ namespace tilewright::verify {
 // float32 overflows on the way to. Then it is left out.
 
 inline constexpr double kShareOfTerms = 0x1p-22;
-inline constexpr double kShareOfWeights = 0x1p-22;
+inline constexpr double kShareOfScore = 0x1p-22;
+inline constexpr double kShareOfFastFunctions = 0x1p-10;
 
 /// One gradient of a call, element by element.
 struct ComparedGradient {
   std::string name;          ///< "dq", "dk", "dv", "d_slopes"
   DType dtype = DType::f32;  ///< of `got`
   std::vector<double> got = {}, reference = {};
-  std::vector<std::vector<double>> naive = {};      ///< draw by draw
-  std::vector<double> terms = {}, of_weights = {};  ///< of which A and W are the greatest
+  std::vector<std::vector<double>> naive = {};  ///< draw by draw
+  std::vector<double> terms = {};               ///< of which A is the greatest
+  std::vector<double> own = {};                 ///< what each may be off by for its rows' scores
   std::vector<double> magnitudes = {};  ///< of a buffer or scalar: the sums of |dY g|, else empty
   std::vector<double> ambiguous = {};   ///< how far an element may be off without being wrong
   std::vector<double> spread = {};      ///< not 0 where NaN or infinity of an input may be
@@ -63,9 +75,9 @@ struct ComparedGradient {
 
 struct GradientVerdict {
   bool ok = true;
-  double error_max = 0;
+  double error_max = 0;  ///< of the element that comes nearest to its bound
   double error_rms = 0;
-  double bound_max = 0;
+  double bound_max = 0;  ///< of that element
   double bound_rms = 0;
   double naive_max = 0;
   double naive_rms = 0;

@@ -68,7 +68,7 @@ GradientValues sweep_reference(const DenseProblem& problem, const GradientInputs
                                GradientSizes& sizes, Executor& threads) {
   GradientValues values = zeros_for(problem, inputs);
   sizes = {.terms = zeros_for(problem, inputs),
-           .of_weights = zeros_for(problem, inputs),
+           .own = zeros_for(problem, inputs),
            .named_magnitudes = std::vector<double>(static_cast<std::size_t>(inputs.cells)),
            .ambiguous = zeros_for(problem, inputs),
            .undefined = zeros_for(problem, inputs),

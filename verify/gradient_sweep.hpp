@@ -56,12 +56,13 @@ struct GradientRounding {
 /// What else the reference says of its gradients.
 struct GradientSizes {
   GradientValues terms;  ///< the sums of the terms' absolute values
-  /// By how much the elements change where each P is off by the greatest |score| of its row, as a
-  /// share of P, whatever the signs.
-  GradientValues of_weights;
+  /// What the elements may be off by for the scores of their rows alone (gradient_rule.hpp).
+  GradientValues own;
   /// Of the cells of GradientInputs::named: what they sum, each term by its magnitude.
   std::vector<double> named_magnitudes;
-  GradientValues ambiguous;  ///< how far each element may be off (kinks.hpp)
+  /// How far each element may be off: by kinks (kinks.hpp), and by weights that may be 0 in kernels
+  /// (kLeastSureWeight).
+  GradientValues ambiguous;
   /// 1 where an element may be NaN: a row whose lse is NaN keeps the element with a score of -inf.
   GradientValues undefined;
   /// Where float32 does not hold what a kernel computes on the way to an element: kMayBeInfinite
@@ -69,18 +70,19 @@ struct GradientSizes {
   /// a kept score of the row overflows, or the row's greatest is 2^22 or more: float32's roundings
   /// of the score and of the stored lse then change a weight by a factor of e.
   GradientValues overflow;
-  /// The greatest magnitude of a kept score after score_mod that has a weight of at least
-  /// kLeastWeight (reference.hpp), of rows of which something is known.
-  double greatest_score = 0;
+  /// Of the rows of which something is known: the greatest magnitude of a score that has a weight
+  /// in float32. Only where FloatSearch::share_of_terms is not 0.
+  std::vector<double> row_scores = {};
 
   static constexpr double kMayBeInfinite = 1, kUnknown = 0x1p32;
 };
 
 /// How the reference finds elements that float32 decides otherwise: ambiguous ones, and overflows.
 struct FloatSearch {
-  const RowSlopes<float>* slopes = nullptr;                ///< null: the spec has no score_mod
-  const RowSnippets<float>* snippets = nullptr;            ///< likewise
-  double share_of_score = 0x1p-20;                         ///< what score_mod rounds, of the score
+  const RowSlopes<float>* slopes = nullptr;      ///< null: the spec has no score_mod
+  const RowSnippets<float>* snippets = nullptr;  ///< likewise
+  double share_of_score = 0x1p-20;               ///< what score_mod rounds, of the score
+  double share_of_terms = 0;  ///< what fast functions may change of a term, for each unit of score
   double greatest_dx = std::numeric_limits<float>::max();  ///< of what dX is rounded to
 };
 

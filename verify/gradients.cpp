@@ -43,6 +43,14 @@ std::vector<double> part_of(const GradientCall& call, const GradientValues& valu
   return call.cells().of(name.substr(2), values.named);
 }
 
+// Of a buffer or scalar.
+void add_magnitudes(const GradientCall& call, const GradientSizes& sizes, ComparedGradient& one) {
+  const double elements =
+      call.elements_of_scores() / static_cast<double>(std::max<std::size_t>(one.got.size(), 1));
+  one.magnitudes = call.cells().of(one.name.substr(2), sizes.named_magnitudes);
+  one.share_of_magnitudes = std::sqrt(std::max(elements, 1.0)) * 0x1p-24;
+}
+
 // scale: the call's. Kernels multiply the sums of dq and dk by it in the end.
 void mark_large_sums(double scale, ComparedGradient& one) {
   const bool is_scaled = one.name == "dq" || one.name == "dk";
@@ -70,24 +78,20 @@ std::map<std::string, GradientVerdict> judge_gradients(const Spec& spec, const P
   const std::size_t draws = spec.dtype == DType::f32 ? 1 : 4;
   for (std::size_t draw = 0; draw < draws; ++draw) naive.push_back(call.naive(draw));
 
+  const double typical = typical_score(sizes.row_scores);
   std::map<std::string, GradientVerdict> verdicts;
   for (const auto& [name, view] : results.gradients) {
     ComparedGradient one{.name = name, .dtype = view.dtype};
     one.got = written(spec, call, name, view);
     one.reference = part_of(call, reference, name);
     one.terms = part_of(call, sizes.terms, name);
-    one.of_weights = part_of(call, sizes.of_weights, name);
+    one.own = part_of(call, sizes.own, name);
     one.ambiguous = part_of(call, sizes.ambiguous, name);
     one.spread = part_of(call, spread, name);
     one.overflow = part_of(call, sizes.overflow, name);
     for (const GradientValues& draw : naive) one.naive.push_back(part_of(call, draw, name));
-    if (name.starts_with("d_")) {
-      const double elements =
-          call.elements_of_scores() / static_cast<double>(std::max<std::size_t>(one.got.size(), 1));
-      one.magnitudes = call.cells().of(name.substr(2), sizes.named_magnitudes);
-      one.share_of_magnitudes = std::sqrt(std::max(elements, 1.0)) * 0x1p-24;
-    }
-    if (results.fast_math) one.share_of_terms += 0x1p-10 * sizes.greatest_score;
+    if (name.starts_with("d_")) add_magnitudes(call, sizes, one);
+    one.share_of_terms += kShareOfFastFunctions * typical;
     mark_large_sums(scale_of(spec, problem), one);
     verdicts.emplace(name, judge_gradient(std::move(one), spec.dtype));
   }

@@ -10,6 +10,7 @@
 #include "base/float_environment.hpp"
 #include "base/printable_number.hpp"
 #include "runtime/io/float16.hpp"
+#include "verify/element_bounds.hpp"
 
 namespace tilewright::verify {
 namespace {
@@ -20,94 +21,28 @@ constexpr double kLseError16 = 2e-3;
 constexpr double kLseShare16 = 0x1p-19;
 constexpr double kLseShare8 = 1e-2;
 
-// Greatest and root mean square error of a result, and the size of the reference where it counts.
-struct Errors {
-  double max = 0;
-  double rms = 0;
-  std::size_t worst = 0;  // index of the greatest error
-};
-
-struct Magnitude {
-  double max = 0;
-  double rms = 0;
-};
-
-double root_mean(double sum_of_squares, std::int64_t count) {
-  return count == 0 ? 0 : std::sqrt(sum_of_squares / static_cast<double>(count));
+double own_score(const Values& scores, std::size_t row) {
+  return !scores.data.empty() && std::isfinite(scores.data[row]) ? scores.data[row] : 0;
 }
 
-// Whether the reference, an infinite one too, reaches the greatest number of an 8-bit out.
-bool is_clamped(double reference, DType out_dtype) {
-  return is_float8(out_dtype) && std::isfinite(round_to(out_dtype, reference)) &&
-         std::fabs(reference) >= std::fabs(round_to(out_dtype, std::copysign(1e300, reference)));
+double fast_error(const Rule& rule, std::size_t row) {
+  return rule.fast_functions ? std::ldexp(own_score(rule.sizes.scores, row), -11) : 0;
 }
 
-bool counts(double reference, DType out_dtype) {
-  return std::isfinite(round_to(out_dtype, reference)) && !is_clamped(reference, out_dtype);
+// An error of every score of a row, in the same direction.
+double score_error(const Rule& rule, std::size_t row) {
+  const double factor =
+      rule.scaled_scores ? 3 * std::ldexp(own_score(rule.sizes.scores, row), -24) : 0;
+  return fast_error(rule, row) + factor;
 }
 
-// Elements where the result is not finite are left out: they are judged by their pattern.
-Errors errors_of(const Values& result, const Values& reference, DType out_dtype) {
-  Errors errors;
-  double sum = 0;
-  std::int64_t count = 0;
-  for (std::size_t i = 0; i < reference.data.size(); ++i) {
-    if (!counts(reference.data[i], out_dtype) || !std::isfinite(result.data[i])) continue;
-    const double error = std::fabs(result.data[i] - reference.data[i]);
-    if (error > errors.max) {
-      errors.max = error;
-      errors.worst = i;
-    }
-    sum += error * error;
-    ++count;
+std::vector<double> score_errors(const Rule& rule) {
+  std::vector<double> errors;
+  if (!rule.fast_functions && !rule.scaled_scores) return errors;
+  for (std::size_t row = 0; row < rule.sizes.scores.data.size(); ++row) {
+    errors.push_back(score_error(rule, row));
   }
-  errors.rms = root_mean(sum, count);
   return errors;
-}
-
-Magnitude magnitude_of(const Values& reference, DType out_dtype) {
-  Magnitude magnitude;
-  double sum = 0;
-  std::int64_t count = 0;
-  for (const double value : reference.data) {
-    if (!counts(value, out_dtype)) continue;
-    magnitude.max = std::max(magnitude.max, std::fabs(value));
-    sum += value * value;
-    ++count;
-  }
-  magnitude.rms = root_mean(sum, count);
-  return magnitude;
-}
-
-// TF32 has the significant bits of f16, and the exponents of float32.
-double spacing(const Rule& rule, double magnitude) {
-  constexpr double kTf32OfF32 = 0x1p13;
-  const double factor = rule.products == F32Products::tf32 ? kTf32OfF32 : 1;
-  return std::max(factor * ulp_at(rule.dtype, magnitude), ulp_at(rule.out_dtype, magnitude));
-}
-
-double fast_math_error(const Rule& rule) {
-  return std::ldexp(rule.fast_math_score.value_or(0), -11);
-}
-
-double factor_error(const Rule& rule) {
-  return 3 * std::ldexp(rule.scaled_score.value_or(0), -24);
-}
-
-// An error of every score, in the same direction.
-double score_error(const Rule& rule) {
-  return fast_math_error(rule) + factor_error(rule);
-}
-
-double max_bound(const Errors& naive, const Magnitude& reference, const Rule& rule) {
-  return rule.bound_factor *
-         (2 * naive.max + 2 * spacing(rule, reference.max) + score_error(rule) * reference.max);
-}
-
-double rms_bound(const Errors& naive, const Magnitude& reference, const Rule& rule) {
-  return rule.bound_factor *
-         (2 * naive.rms + (rule.scales_values ? 1.25 : 0.25) * spacing(rule, reference.rms) +
-          score_error(rule) * reference.rms);
 }
 
 // A verdict that is being made.
@@ -136,13 +71,14 @@ void blame(Verdict& verdict, std::string reason, const BadElement& element) {
   if (!verdict.first_bad) verdict.first_bad = element;
 }
 
+// is_bad: of the number of an element
 template <typename IsBad>
 void judge_elements(Judgement& judgement, const std::string& tensor, const Values& got,
                     const Values& reference, const std::string& what, const IsBad& is_bad) {
   std::int64_t bad = 0;
   std::size_t first = 0;
   for (std::size_t i = 0; i < got.data.size(); ++i) {
-    if (!is_bad(got.data[i], reference.data[i])) continue;
+    if (!is_bad(i)) continue;
     if (bad++ == 0) first = i;
   }
   if (bad == 0) return;
@@ -158,63 +94,92 @@ template <typename BoundOf>
 void judge_pattern(Judgement& judgement, const std::string& tensor, const Values& got,
                    const Values& reference, DType dtype, const BoundOf& bound_of) {
   judge_elements(judgement, tensor, got, reference, tensor + " has NaN or infinity in other places",
-                 [&](double value, double wanted) {
-                   return !same_pattern(value, wanted, bound_of(wanted), dtype);
+                 [&](std::size_t i) {
+                   return !same_pattern(got.data[i], reference.data[i], bound_of(i), dtype);
                  });
 }
 
 // What a kernel may be off by may keep it below the greatest number, where the reference is not far
 // beyond.
-bool is_clamped_wrongly(double got, double wanted, double bound_max, DType out_dtype) {
+bool is_clamped_wrongly(double got, double wanted, double bound, DType out_dtype) {
   if (!is_clamped(wanted, out_dtype)) return false;
-  const double least = round_to(out_dtype, std::fabs(wanted) - bound_max);
+  const double least = round_to(out_dtype, std::fabs(wanted) - bound);
   return !(std::copysign(1.0, wanted) * got >= least);
 }
 
 void judge_clamped(Judgement& judgement, const Values& got, const Values& reference,
-                   DType out_dtype) {
+                   const Values& bounds, DType out_dtype) {
   judge_elements(judgement, "out", got, reference,
                  fmt::format("clamped values are not {}'s greatest", to_string(out_dtype)),
-                 [&](double value, double wanted) {
-                   return is_clamped_wrongly(value, wanted, judgement.verdict.bound_max, out_dtype);
+                 [&](std::size_t i) {
+                   return is_clamped_wrongly(got.data[i], reference.data[i], bounds.data[i],
+                                             out_dtype);
                  });
 }
 
-void judge_max(Judgement& judgement, const Values& got, const Values& reference, DType out_dtype) {
-  const Verdict& verdict = judgement.verdict;
-  if (verdict.error_max <= verdict.bound_max) return;
-  judge_elements(judgement, "out", got, reference,
-                 fmt::format("the greatest error {:.3g} is above its bound {:.3g}",
-                             verdict.error_max, verdict.bound_max),
-                 [&](double value, double wanted) {
-                   return counts(wanted, out_dtype) && std::isfinite(value) &&
-                          std::fabs(value - wanted) > verdict.bound_max;
-                 });
+// Elements that are further off than their bounds, if the one that comes nearest to its bound is.
+// what: "weights are off by {:.3g}, above their bound {:.3g}"
+void judge_max(Judgement& judgement, const std::string& name, const JudgedTensor& tensor,
+               const ElementErrors& errors, DType out_dtype, const std::string& what) {
+  if (errors.error_max <= errors.bound_max) return;
+  judge_elements(judgement, name, tensor.got, tensor.reference, what, [&](std::size_t i) {
+    const double got = tensor.got.data[i], wanted = tensor.reference.data[i];
+    return counts(wanted, out_dtype) && std::isfinite(got) &&
+           std::fabs(got - wanted) > errors.bounds.data[i];
+  });
 }
 
-void judge_rms(Judgement& judgement, const Values& got, const Values& reference,
-               std::size_t worst) {
+void judge_rms(Judgement& judgement, const std::string& name, const JudgedTensor& tensor,
+               const ElementErrors& errors, const std::string& what) {
+  if (errors.error_rms <= errors.bound_rms) return;
+  blame(judgement.verdict, what,
+        element_at(judgement, name, tensor.got, tensor.reference, errors.worst));
+}
+
+Values judge_out(Judgement& judgement, const AttentionValues& got, const AttentionValues& reference,
+                 const AttentionValues& naive, const Rule& rule) {
+  const JudgedTensor out{.got = got.out,
+                         .reference = reference.out,
+                         .naive = naive.out,
+                         .shares = score_errors(rule),
+                         .limits = rule.sizes.values.data,
+                         .lost = rule.sizes.lost,
+                         .large = rule.large};
+  ElementErrors errors = measure(out, rule);
   Verdict& verdict = judgement.verdict;
-  if (verdict.error_rms <= verdict.bound_rms) return;
-  blame(verdict,
-        fmt::format("the RMS error {:.3g} is above its bound {:.3g}", verdict.error_rms,
-                    verdict.bound_rms),
-        element_at(judgement, "out", got, reference, worst));
+  verdict.error_max = errors.error_max;
+  verdict.error_rms = errors.error_rms;
+  verdict.naive_max = errors.naive_max;
+  verdict.naive_rms = errors.naive_rms;
+  verdict.bound_max = errors.bound_max;
+  verdict.bound_rms = errors.bound_rms;
+  judge_pattern(judgement, "out", got.out, reference.out, rule.out_dtype,
+                [&](std::size_t i) { return errors.bounds.data[i]; });
+  judge_clamped(judgement, got.out, reference.out, errors.bounds, rule.out_dtype);
+  judge_max(judgement, "out", out, errors, rule.out_dtype,
+            fmt::format("the greatest error {:.3g} is above its bound {:.3g}", errors.error_max,
+                        errors.bound_max));
+  judge_rms(judgement, "out", out, errors,
+            fmt::format("the RMS error {:.3g} is above its bound {:.3g}", errors.error_rms,
+                        errors.bound_rms));
+  return std::move(errors.bounds);
 }
 
 // What a row's error is measured by.
-double size_of_row(double reference, const Rule& rule) {
-  return rule.products == F32Products::tf32 ? 1 : std::max(1.0, std::fabs(reference));
+double size_of_row(double reference, const Rule& rule, std::size_t row) {
+  const double of_products = std::max(1.0, own_score(rule.sizes.products, row));
+  return rule.products == F32Products::tf32 ? of_products
+                                            : std::max(of_products, std::fabs(reference));
 }
 
 // naive_lse or naive_max_scores; 0 where naive has none.
 double naive_error_of_rows(const Values& naive, const Values& reference, const Rule& rule) {
   if (naive.data.empty()) return 0;
   double greatest = 0;
-  for (std::size_t i = 0; i < reference.data.size(); ++i) {
-    if (!std::isfinite(reference.data[i]) || !std::isfinite(naive.data[i])) continue;
-    const double error = std::fabs(naive.data[i] - reference.data[i]);
-    greatest = std::max(greatest, error / size_of_row(reference.data[i], rule));
+  for (std::size_t row = 0; row < reference.data.size(); ++row) {
+    if (!std::isfinite(reference.data[row]) || !std::isfinite(naive.data[row])) continue;
+    const double error = std::fabs(naive.data[row] - reference.data[row]);
+    greatest = std::max(greatest, error / size_of_row(reference.data[row], rule, row));
   }
   return greatest;
 }
@@ -229,10 +194,10 @@ RowError measure_rows(const Values& got, const Values& reference, const Rule& ru
                       double naive_error) {
   RowError worst;
   double worst_share = -1;
-  for (std::size_t i = 0; i < reference.data.size(); ++i) {
-    if (!std::isfinite(reference.data[i]) || !std::isfinite(got.data[i])) continue;
-    const double error = std::fabs(got.data[i] - reference.data[i]);
-    const double bound = lse_bound(reference.data[i], rule, naive_error);
+  for (std::size_t row = 0; row < reference.data.size(); ++row) {
+    if (!std::isfinite(reference.data[row]) || !std::isfinite(got.data[row])) continue;
+    const double error = std::fabs(got.data[row] - reference.data[row]);
+    const double bound = lse_bound(reference.data[row], rule, naive_error, row);
     if (error / bound <= worst_share) continue;
     worst_share = error / bound;
     worst = {error, bound};
@@ -243,66 +208,74 @@ RowError measure_rows(const Values& got, const Values& reference, const Rule& ru
 // name: "lse" or "max_scores".
 RowError judge_rows(Judgement& judgement, const std::string& name, const Values& got,
                     const Values& reference, const Rule& rule, double naive_error) {
-  judge_pattern(judgement, name, got, reference, DType::f32,
-                [&](double wanted) { return lse_bound(wanted, rule, naive_error); });
+  const auto bound_of = [&](std::size_t row) {
+    return lse_bound(reference.data[row], rule, naive_error, row);
+  };
+  judge_pattern(judgement, name, got, reference, DType::f32, bound_of);
   const RowError worst = measure_rows(got, reference, rule, naive_error);
   if (worst.error <= worst.bound) return worst;
   judge_elements(
       judgement, name, got, reference,
       fmt::format("{} is off by {:.3g}, above its bound {:.3g}", name, worst.error, worst.bound),
-      [&](double value, double wanted) {
+      [&](std::size_t row) {
+        const double value = got.data[row], wanted = reference.data[row];
         return std::isfinite(value) && std::isfinite(wanted) &&
-               std::fabs(value - wanted) > lse_bound(wanted, rule, naive_error);
+               std::fabs(value - wanted) > bound_of(row);
       });
   return worst;
 }
 
-// What each weight may be off by in proportion to itself, as the lse that it is made from is.
-double weight_share(const Values& lse, const Rule& rule, double naive_lse) {
-  double greatest = 0;
-  for (const double value : lse.data) {
-    if (std::isfinite(value)) greatest = std::max(greatest, lse_bound(value, rule, naive_lse));
+// What each weight of a row may be off by in proportion to itself: what the scores are, and the lse
+// that it is made from.
+std::vector<double> weight_shares(const Values& lse, const Rule& rule, double naive_lse) {
+  std::vector<double> shares;
+  for (std::size_t row = 0; row < lse.data.size(); ++row) {
+    const bool has_lse = std::isfinite(lse.data[row]);
+    const double of_lse = has_lse ? lse_bound(lse.data[row], rule, naive_lse, row) : 0;
+    shares.push_back(score_error(rule, row) + of_lse);
   }
-  return greatest;
+  return shares;
+}
+
+// Of each element, as the whole of a small weight may be missing.
+Values lost_weights(const Values& reference) {
+  Values lost = reference;
+  for (double& weight : lost.data) {
+    weight = std::fabs(weight) < kLeastSureWeight ? std::fabs(weight) : 0;
+  }
+  return lost;
 }
 
 // Dropped elements among them. Where naive's float has a weight, the kernel's may have one too.
 void judge_zeros(Judgement& judgement, const Values& got, const Values& reference,
                  const Values& naive) {
-  Values zeros = reference;
-  for (std::size_t i = 0; i < zeros.data.size(); ++i) {
-    if (naive.data[i] != 0) zeros.data[i] = naive.data[i];
-  }
-  judge_elements(judgement, "weights", got, zeros, "weights of dropped elements are not 0",
-                 [](double value, double wanted) { return wanted == 0 && value != 0; });
+  judge_elements(judgement, "weights", got, reference, "weights of dropped elements are not 0",
+                 [&](std::size_t i) {
+                   return reference.data[i] == 0 && naive.data[i] == 0 && got.data[i] != 0;
+                 });
 }
 
 void judge_weights(Judgement& judgement, const AttentionValues& got,
                    const AttentionValues& reference, const AttentionValues& naive,
                    const Rule& rule) {
   Verdict& verdict = judgement.verdict;
-  const Errors errors = errors_of(got.weights, reference.weights, rule.out_dtype);
-  const Errors naive_errors = errors_of(naive.weights, reference.weights, rule.out_dtype);
-  const Magnitude magnitude = magnitude_of(reference.weights, rule.out_dtype);
-  const double share = weight_share(reference.lse, rule, verdict.naive_lse);
-  verdict.weights_error = errors.max;
-  verdict.weights_bound = max_bound(naive_errors, magnitude, rule) + share * magnitude.max;
-  const double rms = rms_bound(naive_errors, magnitude, rule) + share * magnitude.rms;
+  const JudgedTensor weights{.got = got.weights,
+                             .reference = reference.weights,
+                             .naive = naive.weights,
+                             .shares = weight_shares(reference.lse, rule, verdict.naive_lse),
+                             .lost = lost_weights(reference.weights)};
+  const ElementErrors errors = measure(weights, rule);
+  verdict.weights_error = errors.error_max;
+  verdict.weights_bound = errors.bound_max;
   judge_pattern(judgement, "weights", got.weights, reference.weights, rule.out_dtype,
-                [&](double) { return verdict.weights_bound; });
+                [&](std::size_t i) { return errors.bounds.data[i]; });
   judge_zeros(judgement, got.weights, reference.weights, naive.weights);
-  if (errors.max > verdict.weights_bound) {
-    judge_elements(judgement, "weights", got.weights, reference.weights,
-                   fmt::format("weights are off by {:.3g}, above their bound {:.3g}", errors.max,
-                               verdict.weights_bound),
-                   [&](double value, double wanted) {
-                     return std::fabs(value - wanted) > verdict.weights_bound;
-                   });
-  }
-  if (errors.rms <= rms) return;
-  blame(verdict,
-        fmt::format("the RMS error {:.3g} of weights is above its bound {:.3g}", errors.rms, rms),
-        element_at(judgement, "weights", got.weights, reference.weights, errors.worst));
+  judge_max(judgement, "weights", weights, errors, rule.out_dtype,
+            fmt::format("weights are off by {:.3g}, above their bound {:.3g}", errors.error_max,
+                        errors.bound_max));
+  judge_rms(judgement, "weights", weights, errors,
+            fmt::format("the RMS error {:.3g} of weights is above its bound {:.3g}",
+                        errors.error_rms, errors.bound_rms));
 }
 
 void require_same_size(const char* name, const Values& values, const Values& reference) {
@@ -334,12 +307,12 @@ bool same_pattern(double got, double reference, double bound, DType dtype) {
   return got == wanted;
 }
 
-double lse_bound(double reference, const Rule& rule, double naive_error) {
+double lse_bound(double reference, const Rule& rule, double naive_error, std::size_t row) {
   const double magnitude = std::fabs(reference);
   const double bound = rule.dtype == DType::f32 ? kLseShare * std::max(1.0, magnitude)
                        : is_float8(rule.dtype)  ? kLseShare8 * std::max(1.0, magnitude)
                                                 : kLseError16 + kLseShare16 * magnitude;
-  return bound + 2 * naive_error * size_of_row(reference, rule) + fast_math_error(rule);
+  return bound + 2 * naive_error * size_of_row(reference, rule, row) + fast_error(rule, row);
 }
 
 std::string BadElement::describe() const {
@@ -356,26 +329,12 @@ Verdict judge(const AttentionValues& got, const AttentionValues& reference,
   const DefaultFloatEnvironment floats;
   require_same_size("out", got.out, reference.out);
   require_same_size("the naive out", naive.out, reference.out);
-  const Errors errors = errors_of(got.out, reference.out, rule.out_dtype);
-  const Errors naive_errors = errors_of(naive.out, reference.out, rule.out_dtype);
-  const Magnitude magnitude = magnitude_of(reference.out, rule.out_dtype);
 
   Judgement judgement{place_of};
   Verdict& verdict = judgement.verdict;
-  verdict.error_max = errors.max;
-  verdict.error_rms = errors.rms;
-  verdict.naive_max = naive_errors.max;
-  verdict.naive_rms = naive_errors.rms;
   verdict.naive_lse = naive_error_of_rows(naive.lse, reference.lse, rule);
   verdict.naive_max_scores = naive_error_of_rows(naive.max_scores, reference.max_scores, rule);
-  verdict.bound_max = max_bound(naive_errors, magnitude, rule);
-  verdict.bound_rms = rms_bound(naive_errors, magnitude, rule);
-
-  judge_pattern(judgement, "out", got.out, reference.out, rule.out_dtype,
-                [&](double) { return verdict.bound_max; });
-  judge_clamped(judgement, got.out, reference.out, rule.out_dtype);
-  judge_max(judgement, got.out, reference.out, rule.out_dtype);
-  judge_rms(judgement, got.out, reference.out, errors.worst);
+  verdict.out_bounds = judge_out(judgement, got, reference, naive, rule);
   if (!got.lse.data.empty() && !reference.lse.data.empty()) {
     require_same_size("lse", got.lse, reference.lse);
     const RowError worst =

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "../generator/spec/dtype.hpp"
 #include "../generator/spec/spec.hpp"
 #include "attention_values.hpp"
+#include "bound_sizes.hpp"
 
 namespace tilewright::verify {
 
@@ -25,50 +27,67 @@ namespace tilewright::verify {
 //
 // An element counts if the reference, rounded to out's dtype, is finite there. Over those elements
 //
-//   error_max = max |got - reference|                     at most bound_max
+//   |got - reference|                                     at most bound, of each element
 //   error_rms = sqrt(mean (got - reference)^2)            at most bound_rms
-//   bound_max = 2 naive_max + 2 ulp(max |reference|)  + (fast + factor) max |reference|
-//   bound_rms = 2 naive_rms + ulp(rms reference) / 4  + (fast + factor) rms reference
+//   bound     = 2 naive_max + 2 ulp(max |reference|)  + own max |reference|        + lost
+//   bound_rms = 2 naive_rms + ulp(rms reference) / 4  + rms of own times reference + rms of lost
 //                           + ulp(rms reference)      where the spec has a v_scale
 //
 //   naive_max, naive_rms   the same errors of naive, where naive is finite
 //   ulp(x)    spacing at magnitude x of the products' dtype or of out's, whichever is wider
-//   score     after score_mod, with a weight in float32 (kLeastWeight in reference.hpp), of a row
-//             of which something is judged (unjudged.hpp)
-//   fast      2^-11 max |score| where the kernel's snippets use fast functions, else 0. An error of
-//             that size in every score scales the softmax's denominator by exp(+-fast), and with it
-//             both lse and the size of out.
-//   factor    3 * 2^-24 max |score| where the products' dtype is f32 and the spec has a q_scale or
-//             k_scale, else 0. A kernel multiplies the scale, those two and log2(e) in float32,
-//             with three roundings, and each is an error of every score in the same direction.
-//             Naive's k has been multiplied in double, and its errors differ from element to
-//             element.
+//   own       fast + factor, of the element's row: a row of huge scores widens no other. Where own
+//             max |reference| is more than twice the greatest |out| that any weights give
+//             (BoundSizes::values, and its ulp), it is that. A row with an own of 1 or more, whose
+//             scores say nothing of its weights, takes no part in error_rms and bound_rms.
+//   score     after score_mod, with a weight in float32 (kLeastWeight in bound_sizes.hpp). The
+//             greatest of a row counts as that of a typical row at least (typical_score), as
+//             score_mod may take off in one row what its functions add, and their errors stay.
+//   fast      2^-11 max |score| of the row where the kernel's snippets use fast functions, else 0.
+//             An error of that size in every score scales the softmax's denominator by
+//             exp(+-fast), and with it both lse and the size of out.
+//   factor    3 * 2^-24 max |score| of the row where the products' dtype is f32 and the spec has a
+//             q_scale or k_scale, else 0. A kernel multiplies the scale, those two and log2(e) in
+//             float32, with three roundings, and each is an error of every score in the same
+//             direction. Naive's k has been multiplied in double, and its errors differ from
+//             element to element.
+//   lost      what the element's weights below kLeastSureWeight bring, by magnitude: at most
+//             2^-117 |v| of each. A kernel's exp2 gives 0 for them and loses that, and no more. It
+//             shows where nothing else is in out, as where a sink is 86 to 104 above all scores:
+//             two ulp of out are 2^-148 there. Naive's weights in float32 go on to 2^-149.
+//
+// Elements of out whose sums float32 may not hold (Rule::large) are judged among themselves, so
+// that they widen no bound of the others, by bounds times kBoundFactorOfSequence, as they may be
+// few. Their ulp is of the greatest |v| that is summed, as terms of 3e38 may cancel.
 //
 // Elsewhere got must hold the same NaN or infinity as the reference rounded to out's dtype; and it
-// must be finite where that is. Where a finite reference plus bound_max plus 2 of its ulp is
+// must be finite where that is. Where a finite reference plus bound plus 2 of its ulp is
 // rounded to infinity, got may be infinite, or at least what the reference less as much is rounded
 // to. An out of 8 bits is clamped:
 // where the reference reaches its greatest number, or is infinite and the dtype has no infinity,
-// got must be that number, or what the reference less bound_max is rounded to, and the element does
+// got must be that number, or what the reference less bound is rounded to, and the element does
 // not count. lse, for each row with a finite reference:
 //
 //   |lse - reference| <= 2e-3 + 2^-19 |reference|                   products' dtype f16 or bf16
-//                        + 2 naive_lse max(1, |reference|)
-//                        (4e-5 + 2 naive_lse) max(1, |reference|)   f32
-//                        4e-5 max(1, |reference|) + 2 naive_lse     f32, products in TF32
+//                        4e-5 max(1, |reference|)                   f32
 //                        1e-2 max(1, |reference|)                   f8e4m3
-//                        + fast
+//                        + 2 naive_lse size + fast
+//
+//   size      of the row: max(1, |reference|, products), of products in TF32 max(1, products),
+//   where
+//             products is what the products of q and k of its scores add up to by magnitude
+//             (BoundSizes::products): roundings have that size, also where a score or lse cancels
+//   naive_lse the greatest error of naive's lse, each divided by its row's size, so that a row of
+//             huge scores widens no other; 0 with f8e4m3
 //
 // and the same infinity or NaN where the reference has one. max_scores, of which lse is the size
 // and whose scores have lse's errors, is held to the same bound, with 2 naive_max_scores for 2
-// naive_lse: errors of a row's scores cancel in lse, and the greatest score has its own. They are
-// the greatest errors of naive's lse and max_scores, each divided by max(1, |reference|) but in
-// TF32.
+// naive_lse: errors of a row's scores cancel in lse, and the greatest score has its own. What lse
+// loses with weights that exp2 makes 0, 2^-117 of each, is far below all of these.
 //
 // weights are out where v is the identity, and are held to out's bounds with naive's weights. A
-// kernel makes them from its lse: the greatest of lse's bounds, times max |weight| or its root mean
-// square, comes on top. Where the reference and naive have 0, as for each dropped element, got is
-// 0.
+// kernel makes them from its lse: `own` of a row is larger by its lse's bound, and has no limit, as
+// exp(score - lse) may exceed 1. `lost` is the whole of a weight below kLeastSureWeight. Where the
+// reference and naive have 0, as for each dropped element, got is 0.
 //
 // Why a right kernel in f32 meets 4e-5 max(1, |lse|). Let u = 2^-24, the greatest relative error of
 // one rounding, and d = head_dim. lse = m + ln(sum of exp(s_j - m)), m being the greatest score of
@@ -93,7 +112,7 @@ namespace tilewright::verify {
 // CPU the worst row came to 0.51 of 4e-5 max(1, |lse|) (seed 1, 26 November 2026). Larger scores
 // come with an lse of their size, unless a row has few keys and score_mod takes off what a score
 // has: keys of one byte give scores of 200, and a table in score_mod brings lse to -0.06. Naive
-// rounds those scores as often as a kernel, and 2 naive_lse is there for them.
+// rounds those scores as often as a kernel, and 2 naive_lse size is there for them.
 //
 // In 16 bits 2e-3 is for P, which is rounded to 8 bits before it meets V but not before it is
 // summed, and for slopes and differences of indices (docs/math.md). The share of |lse| is for
@@ -125,16 +144,20 @@ namespace tilewright::verify {
 struct Rule {
   DType dtype = DType::f32;      ///< the products': S and P of naive are rounded to it
   DType out_dtype = DType::f32;  ///< what the kernel wrote
-  /// Greatest magnitude of a modified score, of a row of which something is judged; given only
-  /// where the kernel's snippets use fast functions (CUDA, f16 and bf16 unless precise_math is
-  /// true, f32 where it is false).
-  std::optional<double> fast_math_score = {};
-  /// Likewise; given only where the products' dtype is f32 and the spec has a q_scale or k_scale.
-  std::optional<double> scaled_score = {};
+  /// The kernel's snippets use fast functions (CUDA, f16 and bf16 unless precise_math is true, f32
+  /// where it is false).
+  bool fast_functions = false;
+  /// The products' dtype is f32 and the spec has a q_scale or k_scale.
+  bool scaled_scores = false;
+  BoundSizes sizes = {};  ///< of the reference; each of `scores` at least the typical one
+  /// Of out: not 0 where float32 may not hold a sum on the way to it (float_overflow.hpp). Without
+  /// elements: nowhere.
+  Values large = {};
   /// Of a spec in f32. tf32: naive was computed likewise.
   F32Products products = F32Products::ieee;
   bool scales_values = false;  ///< the spec has a v_scale
-  /// Multiplies bound_max and bound_rms: kBoundFactorOfSequence over one sequence of a packed call.
+  /// Multiplies the bounds but for `lost`: kBoundFactorOfSequence over one sequence of a packed
+  /// call.
   double bound_factor = 1;
 };
 
@@ -167,20 +190,21 @@ struct BadElement {
 /// The outcome: numbers as the rule above names them, and each reason why the result is wrong.
 struct Verdict {
   bool ok = true;
-  double error_max = 0;
-  double error_rms = 0;
-  double bound_max = 0;
+  double error_max = 0;  ///< of the element of out that comes nearest to its bound
+  double error_rms = 0;  ///< likewise, of the elements that are judged together
+  double bound_max = 0;  ///< of error_max
   double bound_rms = 0;
-  double naive_max = 0;
+  double naive_max = 0;  ///< of the elements of error_rms
   double naive_rms = 0;
+  Values out_bounds = {};       ///< of each element of out
   double naive_lse = 0;         ///< of all products but f8e4m3's, as above
   double naive_max_scores = 0;  ///< likewise
   double lse_error = 0;         ///< at the row that comes nearest to its bound
   double lse_bound = 0;         ///< of that row
   double max_scores_error = 0;  ///< likewise
   double max_scores_bound = 0;
-  double weights_error = 0;  ///< greatest
-  double weights_bound = 0;
+  double weights_error = 0;  ///< at the element that comes nearest to its bound
+  double weights_bound = 0;  ///< of that element
   std::optional<BadElement> first_bad =
       {};  ///< for an RMS error alone: the element that is furthest off
   std::vector<std::string> reasons = {};  ///< one sentence each; empty if ok
@@ -196,7 +220,8 @@ bool same_pattern(double got, double reference, double bound, DType dtype);
 
 /// How far lse, or max_scores, may be from the reference in a row.
 /// @param naive_error Verdict::naive_lse, or naive_max_scores
-double lse_bound(double reference, const Rule& rule, double naive_error = 0);
+/// @param row         its number in Rule::sizes
+double lse_bound(double reference, const Rule& rule, double naive_error = 0, std::size_t row = 0);
 
 /// Applies the rule. lse, max_scores and weights are judged where both `got` and `reference` hold
 /// them.

@@ -127,4 +127,18 @@ Values take_rows(const Values& whole, const Parts::Piece& piece) {
   return part;
 }
 
+void put_rows(BoundSizes part, const Parts::Piece& piece, BoundSizes& whole) {
+  put_rows(std::move(part.scores), piece, whole.scores);
+  put_rows(std::move(part.products), piece, whole.products);
+  put_rows(std::move(part.values), piece, whole.values);
+  put_rows(std::move(part.lost), piece, whole.lost);
+}
+
+BoundSizes take_rows(const BoundSizes& whole, const Parts::Piece& piece) {
+  return {.scores = take_rows(whole.scores, piece),
+          .products = take_rows(whole.products, piece),
+          .values = take_rows(whole.values, piece),
+          .lost = take_rows(whole.lost, piece)};
+}
+
 }  // namespace tilewright::verify

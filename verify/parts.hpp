@@ -57,7 +57,10 @@ class Parts {
 /// part's.
 void put_rows(Values part, const Parts::Piece& piece, Values& whole);
 
+void put_rows(BoundSizes part, const Parts::Piece& piece, BoundSizes& whole);
+
 /// A part's rows of the whole call's values.
 Values take_rows(const Values& whole, const Parts::Piece& piece);
+BoundSizes take_rows(const BoundSizes& whole, const Parts::Piece& piece);
 
 }  // namespace tilewright::verify

@@ -44,15 +44,57 @@ RowMaximum row_maximum(const ScoreRow& row) {
   return maximum;
 }
 
-double max_abs_score(const ScoreRow& row) {
+// The length of each row: [batch, heads, rows, 1].
+Values lengths_of(const Values& values) {
+  Values lengths = Values::zeros(values.batch, values.heads, values.rows, 1);
+  for (std::size_t row = 0; row < lengths.data.size(); ++row) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < values.width; ++i) {
+      const double value =
+          values.data[row * static_cast<std::size_t>(values.width) + static_cast<std::size_t>(i)];
+      sum += value * value;
+    }
+    lengths.data[row] = std::sqrt(sum);
+  }
+  return lengths;
+}
+
+// The finite elements' of each row.
+Values greatest_of_rows(const Values& values) {
+  Values greatest = Values::zeros(values.batch, values.heads, values.rows, 1);
+  for (std::size_t i = 0; i < values.data.size(); ++i) {
+    double& of_row = greatest.data[i / static_cast<std::size_t>(values.width)];
+    const double magnitude = std::fabs(values.data[i]);
+    if (std::isfinite(magnitude)) of_row = std::max(of_row, magnitude);
+  }
+  return greatest;
+}
+
+// What BoundSizes has of a row's scores.
+struct ScoreSizes {
+  double score = 0, product = 0;
+};
+
+// lengths: of the columns' k.
+ScoreSizes score_sizes(const ScoreRow& row, const double* lengths) {
   const double least = row_maximum(row).value + std::log(kLeastWeight);
-  double result = 0;
+  ScoreSizes sizes;
   for (std::size_t column = 0; column < row.keep.size(); ++column) {
     const double score = row.modified[column];
     if (!row.keep[column] || !std::isfinite(score) || score < least) continue;
-    result = std::max(result, std::fabs(score));
+    sizes.score = std::max(sizes.score, std::fabs(score));
+    if (std::isfinite(lengths[column])) sizes.product = std::max(sizes.product, lengths[column]);
   }
-  return result;
+  return sizes;
+}
+
+// The greatest |out| that weights could give. greatest: |v| of each column
+double value_size(const ScoreRow& row, const double* greatest) {
+  double size = 0;
+  for (std::size_t column = 0; column < row.keep.size(); ++column) {
+    if (row.keep[column]) size = std::max(size, greatest[column] * row.factors[column]);
+  }
+  return size;
 }
 
 // What the spec's output max_scores holds. A NaN and an infinite score make it NaN, as they do lse.
@@ -87,9 +129,28 @@ void draw_factors(const DenseProblem& problem, std::int64_t b, std::int64_t h, s
   }
 }
 
-// Returns lse; adds to `out`, and writes to `weights` where that is not null; both are 0.
+// What a row of results is added to, all 0.
+struct ResultRow {
+  double* out;
+  double* lost;     // of BoundSizes
+  double* weights;  // or null
+};
+
+void add_weighted(double* to, const double* value, std::int64_t width, double times) {
+  for (std::int64_t i = 0; i < width; ++i) to[i] += times * value[i];
+}
+
+void add_weighted_magnitudes(double* to, const double* value, std::int64_t width, double times) {
+  for (std::int64_t i = 0; i < width; ++i) {
+    const double magnitude = std::fabs(times * value[i]);
+    if (std::isfinite(magnitude)) to[i] += magnitude;
+  }
+}
+
+// Returns lse.
 double softmax_times_values(const ScoreRow& row, const Values& v, std::int64_t b, std::int64_t h_kv,
-                            double sink, double* out, double* weights) {
+                            double sink, const ResultRow& result) {
+  const auto& [out, lost, weights] = result;
   RowMaximum maximum = row_maximum(row);
   if (std::isnan(sink)) {
     std::fill_n(out, v.width, sink);
@@ -106,11 +167,15 @@ double softmax_times_values(const ScoreRow& row, const Values& v, std::int64_t b
     sum += p;
     const double factor = row.factors[column];
     if (factor == 0) continue;
-    for (std::int64_t i = 0; i < v.width; ++i) out[i] += p * factor * value[i];
+    add_weighted(out, value, v.width, p * factor);
+    if (p < kLeastSureWeight && p > 0) add_weighted_magnitudes(lost, value, v.width, p * factor);
   }
   const bool leaves_nothing = sink == kInfinity && !std::isnan(sum);
   if (weights && !leaves_nothing) write_weights(row, maximum.value, sum, weights);
-  for (std::int64_t i = 0; i < v.width; ++i) out[i] = leaves_nothing ? 0 : out[i] / sum;
+  for (std::int64_t i = 0; i < v.width; ++i) {
+    out[i] = leaves_nothing ? 0 : out[i] / sum;
+    lost[i] = leaves_nothing || !(sum > 0) ? 0 : lost[i] / sum;
+  }
   return maximum.value + std::log(sum);
 }
 
@@ -131,29 +196,43 @@ Reference reference_attention(const DenseProblem& problem, const RowSnippets<dou
   if (problem.wants_weights) {
     reference.values.weights = Values::zeros(q.batch, q.heads, q.rows, v.rows);
   }
-  reference.max_abs_scores = Values::zeros(q.batch, q.heads, q.rows, 1);
+  BoundSizes& sizes = reference.sizes;
+  sizes.scores = sizes.products = sizes.values = Values::zeros(q.batch, q.heads, q.rows, 1);
+  sizes.lost = Values::zeros(q.batch, q.heads, q.rows, v.width);
+  const Values q_lengths = lengths_of(q), k_lengths = lengths_of(problem.k);
+  const Values greatest_values = greatest_of_rows(v);
 
   threads.parallel_for(q.batch * q.heads * q.rows, [&](std::int64_t item, int) {
     const std::int64_t row = item % q.rows;
     const std::int64_t h = item / q.rows % q.heads;
     const std::int64_t b = item / q.rows / q.heads;
-    const std::int64_t v_batch = v.batch == 1 ? 0 : b;
+    const std::int64_t h_kv = h / group;
+    const std::int64_t k_batch = problem.k.batch == 1 ? 0 : b, v_batch = v.batch == 1 ? 0 : b;
     ScoreRow line(v.rows);
     scores.row(b, h, row, line.scores);
     snippets(b, h, row, line.scores.data(), line.modified.data(), line.keep.data());
     bound_scores(line.modified);
     draw_factors(problem, b, h, row, line);
-    reference.max_abs_scores.at(b, h, row, 0) = max_abs_score(line);
+    const ScoreSizes of_scores = score_sizes(line, k_lengths.row(k_batch, h_kv, 0));
+    sizes.scores.at(b, h, row, 0) = of_scores.score;
+    sizes.products.at(b, h, row, 0) =
+        of_scores.product * q_lengths.at(b, h, row, 0) * std::fabs(problem.scale);
+    sizes.values.at(b, h, row, 0) = value_size(line, greatest_values.row(v_batch, h_kv, 0));
     const double sink = problem.sink ? problem.sink->at(b, h, row, 0) : -kInfinity;
-    reference.values.lse.at(b, h, row, 0) = softmax_times_values(
-        line, v, v_batch, h / group, sink, reference.values.out.row(b, h, row),
-        problem.wants_weights ? reference.values.weights.row(b, h, row) : nullptr);
+    const ResultRow result{
+        .out = reference.values.out.row(b, h, row),
+        .lost = sizes.lost.row(b, h, row),
+        .weights = problem.wants_weights ? reference.values.weights.row(b, h, row) : nullptr};
+    reference.values.lse.at(b, h, row, 0) =
+        softmax_times_values(line, v, v_batch, h_kv, sink, result);
     reference.values.max_scores.at(b, h, row, 0) = max_score(line);
     if (problem.out_scales.empty()) return;
-    double* const out = reference.values.out.row(b, h, row);
+    const double out_scale = problem.out_scales[static_cast<std::size_t>(h)];
     for (std::int64_t i = 0; i < v.width; ++i) {
-      out[i] /= problem.out_scales[static_cast<std::size_t>(h)];
+      result.out[i] /= out_scale;
+      result.lost[i] /= std::fabs(out_scale);
     }
+    sizes.values.at(b, h, row, 0) /= std::fabs(out_scale);
   });
   return reference;
 }

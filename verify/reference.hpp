@@ -7,6 +7,7 @@
 
 #include "../runtime/api/executor.hpp"
 #include "attention_values.hpp"
+#include "bound_sizes.hpp"
 #include "dropout.hpp"
 
 namespace tilewright::verify {
@@ -43,18 +44,9 @@ struct DenseProblem {
   RowScales q_scales = {}, k_scales = {}, v_scales = {};
 };
 
-/// Half of float32's least positive number: a smaller weight is 0 there, and its score may have any
-/// error.
-inline constexpr double kLeastWeight = 0x1p-150;
-
 struct Reference {
   AttentionValues values;
-  /// [batch, num_q_heads, q_len, 1]: of each row, the greatest magnitude of the finite modified
-  /// scores that were kept and have a weight of at least kLeastWeight of the greatest one's.
-  Values max_abs_scores = {};
-
-  /// Of the rows where that is a number.
-  double max_abs_score() const { return max_abs_scores.greatest_magnitude(); }
+  BoundSizes sizes = {};
 };
 
 /// Attention in double, by its definition and with none of the kernels' code:

@@ -6,7 +6,7 @@
 namespace tilewright::verify {
 
 /// What results of the attention are judged by.
-/// @param max_abs_score greatest of Reference::max_abs_scores, of rows of which something is judged
-Rule rule_for(const Attention& attention, double max_abs_score);
+/// @param sizes Reference::sizes
+Rule rule_for(const Attention& attention, BoundSizes sizes);
 
 }  // namespace tilewright::verify

@@ -57,9 +57,19 @@ bool is_right(NotJudged reason, double got, double reference, double naive, DTyp
 
 }  // namespace
 
+Values large_elements(const Unjudged& unjudged) {
+  Values large = unjudged.infinite;
+  for (double& element : large.data) {
+    element = reason_of(element) == NotJudged::overflow ? 1 : 0;
+  }
+  return large;
+}
+
 void leave_out(const Unjudged& unjudged, Reference& reference) {
   blank_rows(unjudged, reference.values);
-  blank(unjudged.score_rows, reference.max_abs_scores);
+  for (Values* const sizes : {&reference.sizes.scores, &reference.sizes.products}) {
+    blank(unjudged.score_rows, *sizes);
+  }
 }
 
 Judged leave_out(const Unjudged& unjudged, const AttentionValues& reference,

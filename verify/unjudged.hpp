@@ -40,7 +40,10 @@ struct Judged {
   UnjudgedCounts counts = {};
 };
 
-/// Makes NaN of the reference's rows that are not judged, their greatest scores too.
+/// Rule::large.
+Values large_elements(const Unjudged& unjudged);
+
+/// Makes NaN of the reference's rows that are not judged, the sizes of their scores too.
 void leave_out(const Unjudged& unjudged, Reference& reference);
 
 /// The same for a result. An element that may be infinite, and is, is left out too.

@@ -82,3 +82,20 @@ TEST_CASE("emulated GPU: what float32 does not hold, and scales that are not fin
     CHECK(scaled.odd_scales.contains(kind));
   }
 }
+
+TEST_CASE("emulated GPU: fast functions of one row's scores widen no other row's bounds") {
+  const std::string name = GENERATE(as<std::string>(), "hopper", "portable");
+  CAPTURE(name);
+  Spec spec{.dtype = bf16, .head_dim = kDim, .outputs = {.lse = true}};
+  spec.score_mod = "return q_idx == 7 ? -1e30f : 20.0f * tanh(score / 20.0f);";
+  spec.tactic = TacticSpec{name, {}};
+  verify::CheckOptions options;
+  options.attention.device = Device::parse("cuda");
+  options.check_undefined = false;
+  const verify::Inputs inputs = verify::random_inputs(spec, kShape, 3);
+  options.theirs = verify::Checker(spec, options).expected(inputs.problem()).reference.values;
+  for (double& element : options.theirs->out.data) element = 0;
+  const verify::Report report = verify::Checker(spec, options).check(inputs.problem());
+  CHECK(report.verdict.reasons == kNone);
+  CHECK_FALSE(report.their_verdict->ok);
+}

@@ -18,8 +18,13 @@ struct Two {
     reference.out = Values::zeros(1, 2, 4, 8);
     reference.lse = Values::zeros(1, 2, 4, 1);
     first = second = reference;
-    first_verdict.bound_max = 0.1;
-    second_verdict.bound_max = 0.2;
+    set_bounds(0.1, 0.2);
+  }
+
+  void set_bounds(double of_first, double of_second) {
+    first_verdict.out_bounds = second_verdict.out_bounds = reference.out;
+    for (double& bound : first_verdict.out_bounds.data) bound = of_first;
+    for (double& bound : second_verdict.out_bounds.data) bound = of_second;
   }
 
   Agreement compared() const {
@@ -65,7 +70,7 @@ TEST_CASE("agreement: one device may overflow where the other is just below") {
     two.reference.out.data[5] = reference;
     two.first.out.data[5] = first;
     two.second.out.data[5] = second;
-    two.first_verdict.bound_max = two.second_verdict.bound_max = 100;
+    two.set_bounds(100, 100);
     return compare({two.first, two.reference, two.first_verdict, rule},
                    {two.second, two.reference, two.second_verdict, rule})
         .ok;

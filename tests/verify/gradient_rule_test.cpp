@@ -20,7 +20,8 @@ ComparedGradient sound() {
   one.reference = {1, -2, 3, 0.5, -0.25, 1, 2, -1};
   one.got = one.reference;
   one.naive = {one.reference};
-  one.terms = one.of_weights = one.magnitudes = std::vector<double>(8, 1);
+  one.terms = one.magnitudes = std::vector<double>(8, 1);
+  one.own = std::vector<double>(8, 0x1p-22);
   one.ambiguous = one.spread = one.overflow = std::vector<double>(8);
   one.share_of_magnitudes = 0x1p-24;
   return one;
@@ -32,7 +33,8 @@ ComparedGradient with_huge_element(double got) {
   one.got[kOdd] = got;
   one.reference[kOdd] = 3e37;
   one.naive[0][kOdd] = 2e37;
-  one.terms[kOdd] = one.of_weights[kOdd] = one.magnitudes[kOdd] = 1e38;
+  one.terms[kOdd] = one.magnitudes[kOdd] = 1e38;
+  one.own[kOdd] = 0x1p-22 * 1e38;
   return one;
 }
 
@@ -75,6 +77,22 @@ TEST_CASE("gradient rule: a finite element that may overflow is judged") {
   CHECK(judge_gradient(one, f32).ok);
   CHECK(judge_gradient(one, f32).overflow == 0);
   one.got[kOdd] = 0;
+  CHECK_FALSE(judge_gradient(one, f32).ok);
+}
+
+TEST_CASE("gradient rule: a finite element that may overflow widens no bound of the others") {
+  ComparedGradient one = with_huge_element(3e37);
+  one.overflow[kOdd] = GradientSizes::kMayBeInfinite;
+  one.got[5] += 0.01;
+  CHECK_FALSE(judge_gradient(one, f32).ok);
+}
+
+TEST_CASE("gradient rule: what an element may be off by for its rows' scores is its own") {
+  ComparedGradient one = sound();
+  one.own[kOdd] = 100;
+  one.got[kOdd] += 90;
+  CHECK(judge_gradient(one, f32).ok);
+  one.got[5] += 0.01;
   CHECK_FALSE(judge_gradient(one, f32).ok);
 }
 

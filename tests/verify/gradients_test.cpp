@@ -340,6 +340,49 @@ TEST_CASE("gradients: a score without weight widens no bound of fast functions")
   }
 }
 
+TEST_CASE("gradients: a row of large scores widens what it is part of, and no other row") {
+  Call call(spec_of_odd_row("score"), {}, 37, 50, {}, {}, OddElement{20 * 16 + 3, 1e5});
+  const auto right = call.judge(true);
+  for (const auto& [name, verdict] : right) {
+    CAPTURE(name, verdict.reasons);
+    CHECK(verdict.ok);
+  }
+  const auto is_seen = [&](const char* name, std::int64_t at, double value) {
+    Tensor& tensor = call.tensors.at(name);
+    const Tensor sound = Tensor::copy_of(tensor);
+    write_element(tensor.data(), f32, at, value);
+    const bool seen = !call.judge(true).at(name).ok;
+    call.tensors.at(name) = Tensor::copy_of(sound);
+    return seen;
+  };
+  CHECK(is_seen("dq", 21 * 16 + 5, 9));
+  CHECK(is_seen("dv", 25 * 16 + 5, 9));
+  CHECK(is_seen("d_gain", 1, 9));
+  Tensor& dq = call.tensors.at("dq");
+  for (std::int64_t i = 0; i < dq.numel(); ++i) write_element(dq.data(), f32, i, 0);
+  CHECK_FALSE(call.judge(true).at("dq").ok);
+}
+
+// P is below 2^-126, and 0 in the kernel, or in parts of it.
+TEST_CASE("gradients: next to a sink that is far above all scores weights may be 0") {
+  for (const double sink : {80, 86, 90, 104}) {
+    CAPTURE(sink);
+    Spec spec = spec_of_odd_row("min(score, 0)");
+    spec.sink = "level";
+    spec.scalars = {{"level", {.dtype = f32, .default_value = sink}}};
+    Call call(spec);
+    for (const auto& [name, verdict] : call.judge()) {
+      CAPTURE(name, verdict.reasons);
+      CHECK(verdict.ok);
+      Tensor& tensor = call.tensors.at(name);
+      for (std::int64_t i = 0; i < tensor.numel(); ++i) write_element(tensor.data(), f32, i, 0);
+      CHECK(call.judge().at(name).ok == (sink > 80));
+      write_element(tensor.data(), f32, 0, 1e-32);
+      CHECK_FALSE(call.judge().at(name).ok);
+    }
+  }
+}
+
 // v is finite in all rows but 22, which row 20 drops in its tile.
 TEST_CASE("gradients: where NaN of v may spread by delta it is not judged") {
   Spec spec = spec_of_odd_row("score");

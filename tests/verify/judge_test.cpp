@@ -272,13 +272,16 @@ TEST_CASE("judge: lse in f32 may be off by twice naive's share more") {
 TEST_CASE("judge: scales of scores give out three roundings of their size") {
   AttentionValues reference;
   reference.out = {1, 1, 1, 1, {1.0}};
-  const auto with_out = [&](double out, std::optional<double> score) {
+  const auto with_out = [&](double out, double score) {
     AttentionValues got = reference;
     got.out.data[0] = out;
-    return judge(got, reference, reference, {.dtype = f32, .out_dtype = f32, .scaled_score = score})
-        .ok;
+    const Rule rule{.dtype = f32,
+                    .out_dtype = f32,
+                    .scaled_scores = true,
+                    .sizes = {.scores = {1, 1, 1, 1, {score}}}};
+    return judge(got, reference, reference, rule).ok;
   };
-  CHECK_FALSE(with_out(1 + 0x1p-19, std::nullopt));
+  CHECK_FALSE(with_out(1 + 0x1p-19, 0));
   CHECK(with_out(1 + 23 * 0x1p-23, 16.0));
   CHECK_FALSE(with_out(1 + 27 * 0x1p-23, 16.0));
 }
@@ -302,7 +305,8 @@ TEST_CASE("judge: fast functions widen the bounds in proportion to the greatest 
   naive.out = reference.out;
   Rule rule{.dtype = f32, .out_dtype = f32};
   const Verdict exact = judge(reference, reference, naive, rule);
-  rule.fast_math_score = 64;
+  rule.fast_functions = true;
+  rule.sizes.scores = {1, 1, 1, 1, {64}};
   const Verdict fast = judge(reference, reference, naive, rule);
   CHECK(fast.bound_max == exact.bound_max + 64.0 / 2048 * 5);
   CHECK(fast.bound_rms == exact.bound_rms + 64.0 / 2048 * 3);

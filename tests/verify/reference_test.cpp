@@ -46,14 +46,46 @@ TEST_CASE("reference: three keys, worked out by hand") {
       attend(three_keys(std::log(1.0), std::log(2.0), std::log(3.0)), {true, true, true});
   CHECK_THAT(reference.values.out.data[0], Catch::Matchers::WithinRel((1 + 20 + 300) / 6.0, 1e-14));
   CHECK_THAT(reference.values.lse.data[0], Catch::Matchers::WithinRel(std::log(6.0), 1e-14));
-  CHECK_THAT(reference.max_abs_score(), Catch::Matchers::WithinRel(std::log(3.0), 1e-14));
+  CHECK_THAT(reference.sizes.scores.data[0], Catch::Matchers::WithinRel(std::log(3.0), 1e-14));
 }
 
 TEST_CASE("reference: a score that float32 gives no weight is none of the greatest") {
-  CHECK(attend(three_keys(1, 3, -1e30), {true, true, true}).max_abs_score() == 3);
-  CHECK(attend(three_keys(1, 3, -102), {true, true, true}).max_abs_score() == 3);
-  CHECK_THAT(attend(three_keys(1, 3, -100), {true, true, true}).max_abs_score(),
-             Catch::Matchers::WithinRel(100.0, 1e-14));
+  const auto greatest = [](double k2) {
+    return attend(three_keys(1, 3, k2), {true, true, true}).sizes.scores.data[0];
+  };
+  CHECK(greatest(-1e30) == 3);
+  CHECK(greatest(-102) == 3);
+  CHECK_THAT(greatest(-100), Catch::Matchers::WithinRel(100.0, 1e-14));
+}
+
+TEST_CASE("reference: what a row's own bounds are made of") {
+  DenseProblem problem = three_keys(1, -3, 2);
+  problem.q.data[0] = -2;
+  problem.out_scales = {-4};
+  const BoundSizes sizes = attend(problem, {true, true, false}).sizes;
+  CHECK(sizes.products.data[0] == 6);       // |q| |k| of the second key
+  CHECK(sizes.values.data[0] == 10 / 4.0);  // the third is dropped
+  CHECK(sizes.lost.data[0] == 0);
+}
+
+TEST_CASE("reference: a typical score is near the median of what is neither 0 nor wild") {
+  CHECK(typical_score({}) == 0);
+  CHECK(typical_score({0, 1e30, kNan, kInf}) == 0);
+  CHECK(typical_score({0, 1e30, 7, 1e30, 3, 1e30, 1e30, 8, 2047}) == 8);
+  CHECK(typical_score({1, 2, 3, 7, 9}) == 9);
+  CHECK(typical_score({1, 2, 3, 7, 13}) == 7);
+}
+
+TEST_CASE("reference: what weights below 2^-117 bring is told") {
+  DenseProblem problem = three_keys(0, -70, -90);  // 2^-101 and 2^-130
+  problem.v.data[2] = -100;
+  const Reference alone = attend(problem, {true, true, true});
+  CHECK_THAT(alone.sizes.lost.data[0], Catch::Matchers::WithinRel(100 * std::exp(-90), 1e-14));
+  problem.sink = Values{1, 1, 1, 1, {85.0}};
+  const Reference beside_sink = attend(problem, {true, true, true});
+  CHECK_THAT(beside_sink.sizes.lost.data[0],
+             Catch::Matchers::WithinRel(1 * std::exp(-85) + 10 * std::exp(-155), 1e-14));
+  CHECK_THAT(beside_sink.values.out.data[0], Catch::Matchers::WithinRel(std::exp(-85), 1e-14));
 }
 
 TEST_CASE("reference: a dropped key takes no part, whatever it and its value hold") {
