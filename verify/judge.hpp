@@ -72,9 +72,8 @@ namespace tilewright::verify {
 //                        1e-2 max(1, |reference|)                   f8e4m3
 //                        + 2 naive_lse size + fast
 //
-//   size      of the row: max(1, |reference|, products), of products in TF32 max(1, products),
-//   where
-//             products is what the products of q and k of its scores add up to by magnitude
+//   size      of the row: max(1, |reference|, products); with products in TF32 max(1, products)
+//   products  what the products of q and k of the row's scores add up to by magnitude
 //             (BoundSizes::products): roundings have that size, also where a score or lse cancels
 //   naive_lse the greatest error of naive's lse, each divided by its row's size, so that a row of
 //             huge scores widens no other; 0 with f8e4m3

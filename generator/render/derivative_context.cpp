@@ -30,9 +30,12 @@ void add_suffixes(Expression& node) {
 }
 
 // The caller knows that there is one.
-Derivative derivative_of(const AnalysedSnippet& user, const snippet::DerivativeWish& wish,
-                         const Interpretation& interpretation) {
-  Derivative derivative = snippet::differentiate(user.tree, wish).value();
+Derivative derivative_of(const AnalysedSnippet& user, const snippet::DerivativeWish& wish) {
+  return snippet::differentiate(user.tree, wish).value();
+}
+
+// As the interpretation has it: its numbers are names then, of which nothing is known.
+Derivative written(Derivative derivative, const Interpretation& interpretation) {
   if (interpretation.literals != LiteralType::f32) return derivative;
   snippet::for_each_node(derivative.statements, add_suffixes);
   for (DerivativeSlot& slot : derivative.slots) {
@@ -73,17 +76,20 @@ jinja::Map derivative_context(const SpecFacts& facts, const Interpretation& inte
   const std::vector<std::string> names = gradient_names(facts.spec);
   jinja::Map context = {{"by_score", {}},
                         {"adds_to_score", true},
+                        {"slope_is_bounded", true},
                         {"by_names", {}},
                         {"sums", !names.empty()},
                         {"diagonals", std::int64_t{0}}};
   if (!facts.score_mod) return context;
   require_known_derivative(facts);
-  Derivative by_score = derivative_of(*facts.score_mod, {}, interpretation);
+  const Derivative by_score = derivative_of(*facts.score_mod, {});
   context["adds_to_score"] = by_score.constants[0] == 1.0;
-  context["by_score"] = splice_of(std::move(by_score));
+  context["slope_is_bounded"] = is_bounded(by_score);
+  context["by_score"] = splice_of(written(by_score, interpretation));
   if (names.empty()) return context;
-  Derivative by_names = derivative_of(
-      *facts.score_mod, {.by_score = false, .names = {names.begin(), names.end()}}, interpretation);
+  const Derivative by_names = derivative_of(
+      *facts.score_mod, {.by_score = false, .names = {names.begin(), names.end()}});
+  Derivative text = written(by_names, interpretation);
   jinja::List slots;
   std::int64_t diagonals = 0;
   for (std::size_t i = 0; i < by_names.slots.size(); ++i) {
@@ -91,13 +97,13 @@ jinja::Map derivative_context(const SpecFacts& facts, const Interpretation& inte
     if (pattern == GradientPattern::difference && ++diagonals > kMostDiagonals) {
       pattern = GradientPattern::element;
     }
-    slots.push_back(slot_value(facts.spec, by_names.slots[i], pattern, is_finite(by_names, i),
+    slots.push_back(slot_value(facts.spec, text.slots[i], pattern, is_finite(by_names, i),
                                is_branched(by_names, i)));
   }
   if (slots.empty()) return context;
   context["diagonals"] = std::min(diagonals, kMostDiagonals);
   context["by_names"] =
-      jinja::Map{{"body", splice_of(std::move(by_names))}, {"slots", std::move(slots)}};
+      jinja::Map{{"body", splice_of(std::move(text))}, {"slots", std::move(slots)}};
   return context;
 }
 

@@ -1,8 +1,10 @@
 #include "generator/snippet/derivative_rules.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <optional>
 #include <string>
 
 #include "base/error.hpp"
@@ -12,17 +14,38 @@ namespace {
 
 using MaybeZero = std::optional<Expression>;
 
-bool is_number(const Expression& node, double value) {
-  return node.op == Op::floating_literal && node.number == value;
+// A number that has a finite reciprocal.
+bool is_divisor(const Expression& node) {
+  return node.op == Op::floating_literal && std::isfinite(1 / node.number);
 }
 
+// A number, and what it multiplies; 1 where that is the whole.
+struct Multiple {
+  double number = 1;
+  std::optional<Expression> rest = {};
+};
+
+Multiple multiple_of(Expression value) {
+  if (value.op == Op::floating_literal) return {.number = value.number};
+  const bool has_number =
+      value.op == Op::multiply && value.operands[0].op == Op::floating_literal;
+  if (!has_number) return {.rest = std::move(value)};
+  return {.number = value.operands[0].number, .rest = std::move(value.operands[1])};
+}
+
+Expression multiplied(const Multiple& of) {
+  if (!of.rest) return floating(of.number);
+  return of.number == 1 ? *of.rest : apply(Op::multiply, {floating(of.number), *of.rest});
+}
+
+// Numbers are multiplied here, and come first: `20 * tanh(score / 20)` has 1 - tanh^2.
 Expression product(Expression a, Expression b) {
-  if (is_number(a, 1)) return b;
-  if (is_number(b, 1)) return a;
-  if (a.op == Op::floating_literal && b.op == Op::floating_literal) {
-    return floating(a.number * b.number);
+  const Multiple first = multiple_of(std::move(a)), second = multiple_of(std::move(b));
+  Multiple all{.number = first.number * second.number, .rest = first.rest};
+  if (second.rest) {
+    all.rest = first.rest ? apply(Op::multiply, {*first.rest, *second.rest}) : *second.rest;
   }
-  return apply(Op::multiply, {std::move(a), std::move(b)});
+  return multiplied(all);
 }
 
 Expression sum(Expression a, Expression b) {
@@ -127,7 +150,7 @@ class Rule {
     prepare(result.value);
     for (std::size_t slot = 0; slot < result.by.size(); ++slot) {
       MaybeZero by = derivative(slot, result.value);
-      if (by) result.by[slot] = local_(*std::move(by));
+      if (by) result.by[slot] = with_name(*std::move(by), local_);
     }
     return result;
   }
@@ -242,6 +265,7 @@ class Rule {
 
   MaybeZero of_quotient(std::size_t slot, const Expression& y) const {
     const MaybeZero above = taken_away(by(0, slot), times(by(1, slot), {y}));
+    if (is_divisor(value(1))) return product(floating(1 / value(1).number), *above);
     if (above->op == Op::floating_literal) return quotient(*above, value(1));
     const Expression named = local_(*above);
     return pick(apply(Op::equal, {named, floating(0)}), floating(0), quotient(named, value(1)));
@@ -276,6 +300,12 @@ Expression as_floating(Expression value) {
     return floating(static_cast<double>(value.integer));
   }
   return converted(std::move(value), Type::floating);
+}
+
+Expression with_name(Expression by, const std::function<Expression(Expression)>& local) {
+  Multiple parts = multiple_of(std::move(by));
+  if (parts.rest) parts.rest = local(*std::move(parts.rest));
+  return multiplied(parts);
 }
 
 bool has_no_slope(Op op) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <map>
 #include <set>
 #include <string>
 
@@ -83,6 +85,28 @@ std::string output_name(std::size_t slot) {
   return fmt::format("{}[{}]", snippet::kDerivativeName, slot);
 }
 
+using Magnitudes = std::map<std::string, double>;
+
+// The greatest magnitude that a value has whatever numbers its operands are, as far as the text
+// says one. locals: those that have one
+std::optional<double> bound_of(const Expression& node, const Magnitudes& locals) {
+  if (node.op == Op::floating_literal) return std::abs(node.number);
+  if (node.op == Op::tanh) return 1;
+  if (node.op == Op::variable) {
+    const auto local = locals.find(node.name);
+    return local == locals.end() ? std::nullopt : std::optional(local->second);
+  }
+  const bool is_sum = node.op == Op::add || node.op == Op::subtract;
+  if (!is_sum && node.op != Op::multiply && node.op != Op::negate) return std::nullopt;
+  std::optional<double> bound;
+  for (const Expression& operand : node.operands) {
+    const std::optional<double> other = bound_of(operand, locals);
+    if (!other) return std::nullopt;
+    bound = !bound ? *other : is_sum ? *bound + *other : *bound * *other;
+  }
+  return bound;
+}
+
 // Whether a result may be infinite or NaN though its operands are finite; or a leaf may be.
 bool may_overflow(const Expression& node, const std::set<std::string>& locals) {
   if (node.type != snippet::Type::floating) return false;
@@ -148,6 +172,25 @@ bool is_finite(const Derivative& derivative, std::size_t slot) {
   const Dependence infinite(derivative.statements,
                             [&](const Expression& node) { return may_overflow(node, locals); });
   return !loops && !infinite.of(output_name(slot));
+}
+
+bool is_bounded(const Derivative& by_score) {
+  Magnitudes locals;
+  std::optional<double> bound;
+  for (const Statement& statement : by_score.statements) {
+    const bool is_output =
+        statement.kind == Statement::Kind::assign && statement.name == output_name(0);
+    if (is_output) {
+      bound = bound_of(statement.value, locals);
+    } else if (statement.kind == Statement::Kind::declare) {
+      if (const auto of_local = bound_of(statement.value, locals)) {
+        locals[statement.name] = *of_local;
+      }
+    } else if (statement.kind != Statement::Kind::result) {
+      return false;
+    }
+  }
+  return bound && *bound <= std::numeric_limits<float>::max();
 }
 
 bool is_branched(const Derivative& derivative, std::size_t slot) {

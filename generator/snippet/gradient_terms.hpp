@@ -31,6 +31,10 @@ GradientPattern pattern_of(const snippet::DerivativeSlot& slot);
 /// @param slot  of the derivative
 bool is_finite(const snippet::Derivative& derivative, std::size_t slot);
 
+/// Whether the derivative by the score is a finite number wherever the modified score is no NaN, as
+/// far as the text says it: that of `20 * tanh(score / 20)` is.
+bool is_bounded(const snippet::Derivative& by_score);
+
 /// Whether a derivative may be 0 because a branch was not taken: then it gives nothing, even where
 /// what it would be multiplied by is NaN.
 /// @param slot  of the derivative

@@ -40,6 +40,14 @@ snippet::Derivative derivative_of(const std::string& score_mod) {
   return std::move(*by_x);
 }
 
+bool has_bounded_slope(const std::string& score_mod) {
+  const Spec spec = spec_of(score_mod);
+  const SpecFacts facts(spec);
+  const auto by_score = snippet::differentiate(facts.score_mod->tree, {});
+  REQUIRE(by_score);
+  return is_bounded(*by_score);
+}
+
 bool is_finite_by_x(const std::string& score_mod) {
   return is_finite(derivative_of(score_mod), 0);
 }
@@ -117,4 +125,17 @@ TEST_CASE("gradient terms: of a snippet whose derivative is unknown") {
   REQUIRE(unknown);
   CHECK(unknown->begin == 0);
   CHECK_FALSE(unknown_derivative(spec_of("score + x[h]")));
+}
+
+TEST_CASE("gradient terms: a derivative by the score that is finite whatever the score is") {
+  CHECK(has_bounded_slope("score + x[h]"));
+  CHECK(has_bounded_slope("20 * tanh(score / 20) + x[h]"));
+  CHECK(has_bounded_slope("float t = tanh(0.1 * score); return 3 * t - 0.5 * t * t;"));
+  CHECK_FALSE(has_bounded_slope("score * x[h]"));
+  CHECK_FALSE(has_bounded_slope("score * score"));
+  CHECK_FALSE(has_bounded_slope("exp(score)"));
+  CHECK_FALSE(has_bounded_slope("1e30 * score * 1e30"));
+  CHECK_FALSE(has_bounded_slope("INFINITY * tanh(score)"));
+  CHECK_FALSE(has_bounded_slope("x[h] > 0 ? tanh(score) : score"));
+  CHECK_FALSE(has_bounded_slope("float t = 1; if (x[h] > 0) { t = 2; } return t * score;"));
 }

@@ -96,8 +96,9 @@ TW_INLINE void weigh_group(const ElementInputs& inputs, const ElementIndices<fal
       float weight = element_weight(y, fact_of(lse, k));
       if (kDrops) weight = (kept.word[i] >> j & 1u) != 0 ? weight : 0.0f;
       weights[i][k] = products.dropped(i, j, weight);
-      // f' may be infinite or NaN where nothing is kept.
-      s[i][j] = kMultipliesDy ? (weight == 0.0f ? 0.0f : weight * slope) : weight;
+      // f' may be infinite where the weight is 0, and NaN where nothing is kept.
+      constexpr bool kAsks = kMultipliesDy && (kDrops || !tw_snippet::tw_slope_is_bounded);
+      s[i][j] = kAsks && weight == 0.0f ? 0.0f : weight * slope;
     }
   }
 }
