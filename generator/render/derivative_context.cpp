@@ -74,12 +74,8 @@ jinja::Map slot_value(const Spec& spec, const DerivativeSlot& slot, GradientPatt
 
 jinja::Map derivative_context(const SpecFacts& facts, const Interpretation& interpretation) {
   const std::vector<std::string> names = gradient_names(facts.spec);
-  jinja::Map context = {{"by_score", {}},
-                        {"adds_to_score", true},
-                        {"slope_is_bounded", true},
-                        {"by_names", {}},
-                        {"sums", !names.empty()},
-                        {"diagonals", std::int64_t{0}}};
+  jinja::Map context = {{"by_score", {}}, {"adds_to_score", true},  {"slope_is_bounded", true},
+                        {"by_names", {}}, {"sums", !names.empty()}, {"diagonals", std::int64_t{0}}};
   if (!facts.score_mod) return context;
   require_known_derivative(facts);
   const Derivative by_score = derivative_of(*facts.score_mod, {});
@@ -87,8 +83,8 @@ jinja::Map derivative_context(const SpecFacts& facts, const Interpretation& inte
   context["slope_is_bounded"] = is_bounded(by_score);
   context["by_score"] = splice_of(written(by_score, interpretation));
   if (names.empty()) return context;
-  const Derivative by_names = derivative_of(
-      *facts.score_mod, {.by_score = false, .names = {names.begin(), names.end()}});
+  const Derivative by_names =
+      derivative_of(*facts.score_mod, {.by_score = false, .names = {names.begin(), names.end()}});
   Derivative text = written(by_names, interpretation);
   jinja::List slots;
   std::int64_t diagonals = 0;

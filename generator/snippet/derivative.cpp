@@ -311,7 +311,8 @@ class Differentiator {
   Slopes held(Slopes value) {
     value.value = local(as_floating(std::move(value.value)));
     for (std::optional<Expression>& by : value.by) {
-      if (by) by = with_name(std::move(*by), [this](Expression rest) { return local(std::move(rest)); });
+      if (by)
+        by = with_name(std::move(*by), [this](Expression rest) { return local(std::move(rest)); });
     }
     return value;
   }

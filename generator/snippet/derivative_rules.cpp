@@ -19,7 +19,7 @@ bool is_divisor(const Expression& node) {
   return node.op == Op::floating_literal && std::isfinite(1 / node.number);
 }
 
-// A number, and what it multiplies; 1 where that is the whole.
+// A number, and what it multiplies; without that it is all.
 struct Multiple {
   double number = 1;
   std::optional<Expression> rest = {};
@@ -27,8 +27,7 @@ struct Multiple {
 
 Multiple multiple_of(Expression value) {
   if (value.op == Op::floating_literal) return {.number = value.number};
-  const bool has_number =
-      value.op == Op::multiply && value.operands[0].op == Op::floating_literal;
+  const bool has_number = value.op == Op::multiply && value.operands[0].op == Op::floating_literal;
   if (!has_number) return {.rest = std::move(value)};
   return {.number = value.operands[0].number, .rest = std::move(value.operands[1])};
 }

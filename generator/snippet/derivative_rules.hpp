@@ -24,8 +24,8 @@ struct Slopes {
 /// The value as the floating type.
 Expression as_floating(Expression value);
 
-/// A derivative that may be used more than once: a name that `local` gives it, times the number that
-/// multiplies it, which later ones may cancel.
+/// A derivative that may be used more than once: a name that `local` gives it, times the number
+/// that multiplies it, which later ones may cancel.
 Expression with_name(Expression by, const std::function<Expression(Expression)>& local);
 
 /// Whether an operation's derivative is 0 wherever it has one: floor, ceil, sign, floor_div.
