@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/ceil_div.hpp"
+#include "verify/parts.hpp"
 #include "verify/positions.hpp"
 
 namespace tilewright::verify {

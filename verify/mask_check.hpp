@@ -10,7 +10,6 @@
 #include "../runtime/api/executor.hpp"
 #include "../runtime/api/shape.hpp"
 #include "../runtime/call/plan_map.hpp"
-#include "parts.hpp"
 #include "problem.hpp"
 #include "snippet_evaluator.hpp"
 
