@@ -9,6 +9,7 @@
 #include "scaled_rows.hpp"
 #include "verify/check.hpp"
 #include "verify/random_sequences.hpp"
+#include "verify/sequences.hpp"
 #include "verify/x_pools.hpp"
 
 // Calls whose k and v are in the pages of paged_x, for tests on any device whose memory is the

@@ -21,6 +21,7 @@
 #include "verify/check.hpp"
 #include "verify/outputs.hpp"
 #include "verify/random_sequences.hpp"
+#include "verify/sequences.hpp"
 
 using namespace tilewright;
 using namespace tilewright::verify;

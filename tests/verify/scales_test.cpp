@@ -6,6 +6,7 @@
 #include "tests/support/scaled_calls.hpp"
 #include "verify/naive.hpp"
 #include "verify/reference.hpp"
+#include "verify/scale_values.hpp"
 
 using namespace tilewright;
 using Catch::Matchers::WithinRel;
