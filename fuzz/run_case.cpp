@@ -253,10 +253,8 @@ class CaseRunner::Implementation {
     Reference reference;
     if (problem.sequences) {
       const Shape& shape = problem.shape;
-      BoundSizes& sizes = reference.sizes;
-      sizes.scores = Values::zeros(1, shape.num_q_heads, shape.q_len, 1);
-      sizes.products = sizes.values = sizes.scores;
-      sizes.lost = Values::zeros(1, shape.num_q_heads, shape.q_len, c.spec.value_head_dim());
+      reference.sizes =
+          BoundSizes::zeros(1, shape.num_q_heads, shape.q_len, c.spec.value_head_dim());
     }
     reference.values = parts.whole([&](const CaseParts::Part& part, const DenseProblem& dense) {
       Reference of_part = reference_attention(dense, part.interpretations.in_double(), threads_);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "attention_values.hpp"
@@ -7,7 +8,7 @@
 namespace tilewright::verify {
 
 /// What the reference says of each row, for the bounds of that row alone. Of [batch, num_q_heads,
-/// q_len, 1] but for `lost`. All of them without elements where no row has bounds of its own.
+/// q_len, 1] but for `lost`. None of them has elements where all rows share their bounds.
 struct BoundSizes {
   /// The greatest magnitude of the finite modified scores that were kept and have a weight of at
   /// least kLeastWeight of the greatest one's.
@@ -20,6 +21,10 @@ struct BoundSizes {
   Values values = {};
   /// Of out: what the weights below kLeastSureWeight bring, by magnitude.
   Values lost = {};
+
+  /// @param value_dim columns of out
+  static BoundSizes zeros(std::int64_t batch, std::int64_t heads, std::int64_t rows,
+                          std::int64_t value_dim);
 };
 
 /// Half of float32's least positive number: a smaller weight is 0 there, and its score may have any

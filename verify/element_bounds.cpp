@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "runtime/io/float16.hpp"
+#include "verify/nearest_to_bound.hpp"
 
 namespace tilewright::verify {
 namespace {
@@ -69,6 +70,7 @@ class Group {
   template <typename Of>
   Size size(const Of& of) const {
     Size size;
+    if (is_large_ && tensor_.large.data.empty()) return size;  // no element is
     double sum = 0, greatest = -1;
     for (std::size_t i = 0; i < tensor_.reference.data.size(); ++i) {
       if (!has(i) || !counts(tensor_.reference.data[i], rule_.out_dtype)) continue;
@@ -115,19 +117,15 @@ class Group {
   double ulp_max_, ulp_rms_;
 };
 
-// Finds the element that comes nearest to its bound.
 void find_nearest(const JudgedTensor& tensor, const Rule& rule, ElementErrors& errors) {
-  double nearest = -1;
+  NearestToBound nearest;
   for (std::size_t i = 0; i < tensor.reference.data.size(); ++i) {
     if (!counts(tensor.reference.data[i], rule.out_dtype)) continue;
     if (!std::isfinite(tensor.got.data[i])) continue;
-    const double error = std::fabs(tensor.got.data[i] - tensor.reference.data[i]);
-    const double bound = errors.bounds.data[i], share = error / bound;
-    if (share < nearest || (share == nearest && bound >= errors.bound_max)) continue;
-    nearest = share;
-    errors.error_max = error;
-    errors.bound_max = bound;
+    nearest.take(std::fabs(tensor.got.data[i] - tensor.reference.data[i]), errors.bounds.data[i]);
   }
+  errors.error_max = nearest.error;
+  errors.bound_max = nearest.bound;
 }
 
 }  // namespace

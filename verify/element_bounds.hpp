@@ -22,12 +22,13 @@ struct JudgedTensor {
   const Values& naive;
   /// Of each row: judge.hpp's `own`, as a share of max |reference|, and BoundSizes::values. No
   /// elements: 0, and no limit.
-  std::vector<double> shares = {}, limits = {};
-  Values lost = {};   ///< BoundSizes::lost; no elements: 0
-  Values large = {};  ///< Rule::large; no elements: no element is
+  const std::vector<double>& shares;
+  const std::vector<double>& limits;
+  const Values& lost;   ///< BoundSizes::lost; no elements: 0
+  const Values& large;  ///< Rule::large; no elements: no element is
 };
 
-/// Errors and bounds. The scalars are those of Verdict.
+/// Errors and bounds: the scalars as Verdict has them.
 struct ElementErrors {
   Values bounds = {};     ///< of each element
   std::size_t worst = 0;  ///< the element with the greatest error, of those in error_rms

@@ -11,6 +11,7 @@
 #include "runtime/io/float16.hpp"
 #include "verify/gradient_sweep.hpp"
 #include "verify/judge.hpp"
+#include "verify/nearest_to_bound.hpp"
 
 namespace tilewright::verify {
 namespace {
@@ -101,18 +102,14 @@ void judge_pattern(const ComparedGradient& one, double base, GradientVerdict& ve
   }
 }
 
-// Finds the element that comes nearest to its bound.
 void find_nearest(const ComparedGradient& one, double base, GradientVerdict& verdict) {
-  double nearest = -1;
+  NearestToBound nearest;
   for (std::size_t i = 0; i < one.got.size(); ++i) {
     if (!is_counted(one, i) || !std::isfinite(one.got[i])) continue;
-    const double error = error_of(one, one.got[i], i), bound = base + own_of(one, i);
-    const double share = error / bound;
-    if (share < nearest || (share == nearest && bound >= verdict.bound_max)) continue;
-    nearest = share;
-    verdict.error_max = error;
-    verdict.bound_max = bound;
+    nearest.take(error_of(one, one.got[i], i), base + own_of(one, i));
   }
+  verdict.error_max = nearest.error;
+  verdict.bound_max = nearest.bound;
 }
 
 // Elements that are judged together.

@@ -138,10 +138,11 @@ void judge_rms(Judgement& judgement, const std::string& name, const JudgedTensor
 
 Values judge_out(Judgement& judgement, const AttentionValues& got, const AttentionValues& reference,
                  const AttentionValues& naive, const Rule& rule) {
+  const std::vector<double> shares = score_errors(rule);
   const JudgedTensor out{.got = got.out,
                          .reference = reference.out,
                          .naive = naive.out,
-                         .shares = score_errors(rule),
+                         .shares = shares,
                          .limits = rule.sizes.values.data,
                          .lost = rule.sizes.lost,
                          .large = rule.large};
@@ -259,11 +260,15 @@ void judge_weights(Judgement& judgement, const AttentionValues& got,
                    const AttentionValues& reference, const AttentionValues& naive,
                    const Rule& rule) {
   Verdict& verdict = judgement.verdict;
+  const std::vector<double> shares = weight_shares(reference.lse, rule, verdict.naive_lse);
+  const Values lost = lost_weights(reference.weights), no_large = {};
   const JudgedTensor weights{.got = got.weights,
                              .reference = reference.weights,
                              .naive = naive.weights,
-                             .shares = weight_shares(reference.lse, rule, verdict.naive_lse),
-                             .lost = lost_weights(reference.weights)};
+                             .shares = shares,
+                             .limits = no_large.data,
+                             .lost = lost,
+                             .large = no_large};
   const ElementErrors errors = measure(weights, rule);
   verdict.weights_error = errors.error_max;
   verdict.weights_bound = errors.bound_max;

@@ -39,9 +39,9 @@ namespace tilewright::verify {
 //             max |reference| is more than twice the greatest |out| that any weights give
 //             (BoundSizes::values, and its ulp), it is that. A row with an own of 1 or more, whose
 //             scores say nothing of its weights, takes no part in error_rms and bound_rms.
-//   score     after score_mod, with a weight in float32 (kLeastWeight in bound_sizes.hpp). The
-//             greatest of a row counts as that of a typical row at least (typical_score), as
-//             score_mod may take off in one row what its functions add, and their errors stay.
+//   score     after score_mod, with a weight in float32 (kLeastWeight in bound_sizes.hpp). A row
+//             has a typical row's greatest score (typical_score) at least: score_mod may take off
+//             in one row what its functions add, and their errors stay.
 //   fast      2^-11 max |score| of the row where the kernel's snippets use fast functions, else 0.
 //             An error of that size in every score scales the softmax's denominator by
 //             exp(+-fast), and with it both lse and the size of out.

@@ -196,9 +196,8 @@ Reference reference_attention(const DenseProblem& problem, const RowSnippets<dou
   if (problem.wants_weights) {
     reference.values.weights = Values::zeros(q.batch, q.heads, q.rows, v.rows);
   }
+  reference.sizes = BoundSizes::zeros(q.batch, q.heads, q.rows, v.width);
   BoundSizes& sizes = reference.sizes;
-  sizes.scores = sizes.products = sizes.values = Values::zeros(q.batch, q.heads, q.rows, 1);
-  sizes.lost = Values::zeros(q.batch, q.heads, q.rows, v.width);
   const Values q_lengths = lengths_of(q), k_lengths = lengths_of(problem.k);
   const Values greatest_values = greatest_of_rows(v);
 

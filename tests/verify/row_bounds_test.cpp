@@ -7,6 +7,7 @@
 #include "runtime/io/float16.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/limits.hpp"
+#include "tests/support/small_checks.hpp"
 #include "verify/check.hpp"
 #include "verify/outputs.hpp"
 #include "verify/random_inputs.hpp"
@@ -17,15 +18,9 @@ using namespace tilewright::verify;
 
 namespace {
 
-constexpr std::int64_t kRows = 20, kDim = 16, kWildRow = 7;
-constexpr Shape kSmall{
-    .batch = 1, .num_q_heads = 2, .num_kv_heads = 2, .q_len = kRows, .kv_len = 30};
-
-CheckOptions options_on_cpu() {
-  CheckOptions options;
-  options.attention.device = Device::cpu();
-  return options;
-}
+constexpr std::int64_t kRows = test::kSmallRows, kDim = test::kSmallDim, kWildRow = 7;
+constexpr Shape kSmall = test::kSmallShape;
+using test::options_on_cpu;
 
 Spec spec_of(DType dtype) {
   return {.dtype = dtype,
@@ -91,7 +86,7 @@ Rule rule_of(DType dtype) {
 
 }  // namespace
 
-TEST_CASE("row bounds: fast functions widen those of the row that has the scores") {
+TEST_CASE("row bounds: fast functions widen the bounds of the row with the scores alone") {
   for (const DType dtype : {bf16, f16, f32}) {
     CAPTURE(to_string(dtype));
     const Spec spec = masked_row(dtype);

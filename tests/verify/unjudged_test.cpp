@@ -8,6 +8,7 @@
 #include "runtime/io/float16.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/limits.hpp"
+#include "tests/support/small_checks.hpp"
 #include "verify/check.hpp"
 #include "verify/random_inputs.hpp"
 #include "verify/random_sequences.hpp"
@@ -17,15 +18,10 @@ using namespace tilewright::verify;
 
 namespace {
 
-constexpr std::int64_t kRows = 20, kDim = 16, kOddColumn = 2, kOddRow = 3;
-constexpr Shape kSmall{
-    .batch = 1, .num_q_heads = 2, .num_kv_heads = 2, .q_len = kRows, .kv_len = 30};
-
-CheckOptions options_on_cpu() {
-  CheckOptions options;
-  options.attention.device = Device::cpu();
-  return options;
-}
+constexpr std::int64_t kRows = test::kSmallRows, kDim = test::kSmallDim, kOddColumn = 2,
+                       kOddRow = 3;
+constexpr Shape kSmall = test::kSmallShape;
+using test::options_on_cpu;
 
 Spec spec_of(DType dtype) {
   return {.dtype = dtype, .head_dim = kDim, .outputs = {.lse = true}};
