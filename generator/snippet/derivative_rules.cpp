@@ -14,9 +14,15 @@ namespace {
 
 using MaybeZero = std::optional<Expression>;
 
-// A number that has a finite reciprocal.
-bool is_divisor(const Expression& node) {
-  return node.op == Op::floating_literal && std::isfinite(1 / node.number);
+// Whether a number may multiply in another order: in the middle of float32's range, so that no
+// product overflows or vanishes which would not otherwise.
+bool is_usual(double number) {
+  constexpr double kGreatest = 0x1p60;
+  return std::fabs(number) <= kGreatest && std::fabs(number) >= 1 / kGreatest;
+}
+
+bool is_usual_number(const Expression& node) {
+  return node.op == Op::floating_literal && is_usual(node.number);
 }
 
 // A number, and what it multiplies; without that it is all.
@@ -27,7 +33,7 @@ struct Multiple {
 
 Multiple multiple_of(Expression value) {
   if (value.op == Op::floating_literal) return {.number = value.number};
-  const bool has_number = value.op == Op::multiply && value.operands[0].op == Op::floating_literal;
+  const bool has_number = value.op == Op::multiply && is_usual_number(value.operands[0]);
   if (!has_number) return {.rest = std::move(value)};
   return {.number = value.operands[0].number, .rest = std::move(value.operands[1])};
 }
@@ -39,8 +45,11 @@ Expression multiplied(const Multiple& of) {
 
 // Numbers are multiplied here, and come first: `20 * tanh(score / 20)` has 1 - tanh^2.
 Expression product(Expression a, Expression b) {
-  const Multiple first = multiple_of(std::move(a)), second = multiple_of(std::move(b));
+  const Multiple first = multiple_of(a), second = multiple_of(b);
   Multiple all{.number = first.number * second.number, .rest = first.rest};
+  if ((first.rest || second.rest) && !is_usual(all.number)) {
+    return apply(Op::multiply, {std::move(a), std::move(b)});
+  }
   if (second.rest) {
     all.rest = first.rest ? apply(Op::multiply, {*first.rest, *second.rest}) : *second.rest;
   }
@@ -264,7 +273,7 @@ class Rule {
 
   MaybeZero of_quotient(std::size_t slot, const Expression& y) const {
     const MaybeZero above = taken_away(by(0, slot), times(by(1, slot), {y}));
-    if (is_divisor(value(1))) return product(floating(1 / value(1).number), *above);
+    if (is_usual_number(value(1))) return product(floating(1 / value(1).number), *above);
     if (above->op == Op::floating_literal) return quotient(*above, value(1));
     const Expression named = local_(*above);
     return pick(apply(Op::equal, {named, floating(0)}), floating(0), quotient(named, value(1)));

@@ -32,7 +32,7 @@ GradientPattern pattern_of(const snippet::DerivativeSlot& slot);
 bool is_finite(const snippet::Derivative& derivative, std::size_t slot);
 
 /// Whether the derivative by the score is a finite number wherever the modified score is no NaN, as
-/// far as the text says it: that of `20 * tanh(score / 20)` is.
+/// far as the text says it. `20 * tanh(score / 20)` has such a derivative.
 bool is_bounded(const snippet::Derivative& by_score);
 
 /// Whether a derivative may be 0 because a branch was not taken: then it gives nothing, even where

@@ -26,6 +26,24 @@ std::string derivative_text(const std::string& score_mod) {
 
 }  // namespace
 
+TEST_CASE("derivatives: numbers stay apart where their product leaves float32's middle range") {
+  CHECK(derivative_text("tanh(score) / 3e38") ==
+        "float tw_x0 = tanh(score);\n"
+        "float tw_x1 = 1.0 - tw_x0 * tw_x0;\n"
+        "float tw_x2 = tw_x0 / 3e+38;\n"
+        "float tw_x3 = (tw_x1 == 0.0) ? 0.0 : tw_x1 / 3e+38;\n"
+        "tw_by[0] = tw_x3;\n"
+        "return tw_x2;");
+  CHECK(derivative_text("1e12 * (1e12 * tanh(score))") ==
+        "float tw_x0 = tanh(score);\n"
+        "float tw_x1 = 1.0 - tw_x0 * tw_x0;\n"
+        "float tw_x2 = 1000000000000.0 * tw_x0;\n"
+        "float tw_x3 = 1000000000000.0 * tw_x2;\n"
+        "float tw_x4 = 1000000000000.0 * tw_x1 * 1000000000000.0;\n"
+        "tw_by[0] = tw_x4;\n"
+        "return tw_x3;");
+}
+
 TEST_CASE("derivatives: numbers are multiplied before the kernel runs, and cancel") {
   CHECK(derivative_text("20.0 * tanh(score / 20.0)") ==
         "float tw_x0 = score / 20.0;\n"
