@@ -61,8 +61,10 @@ std::string lambda_text(const Statement& lambda) {
 std::string text_of(const Statement& statement, const std::string& indent) {
   const Expression& value = statement.value;
   const std::string text = to_text(value);
-  // A declaration converts its value by itself.
-  const bool converts = operation(value.op).is_conversion();
+  // A declaration converts its value by itself. A written conversion makes a float of a difference
+  // of indices without an int on the way (templates/cuda/snippet/index.hpp).
+  const bool converts = operation(value.op).is_conversion() &&
+                        !(value.op == Op::to_floating && value.operands[0].op == Op::subtract);
   switch (statement.kind) {
     case Statement::Kind::declare:
       return fmt::format("{} {} = {};", to_string(value.type), statement.name,

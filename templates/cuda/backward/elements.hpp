@@ -125,7 +125,7 @@ TW_INLINE void differentiate_tile(const ElementInputs& inputs, const Tile& tile,
       if (Gathered<kOwnsRows>::kCount > 0) {
         if (some_dropped) p = (kept.word[i] >> j & 1u) != 0 ? p : 0.0f;
         const float dy = p == 0.0f ? 0.0f : p * (products.dropped(i, j, d[i][j]) - row.delta);
-        gathered.add(inputs, i, j, x, dy, at.q_idx(i, j), at.kv_idx(i, j));
+        gathered.add(inputs, i, j, x, dy, at.row_index(i, j), at.column_index(i, j));
       }
       // f' may be infinite or NaN where nothing is kept.
       const float dx = p * (products.dropped(i, j, d[i][j]) - row.delta) * slope;

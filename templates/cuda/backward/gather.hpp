@@ -8,6 +8,7 @@
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
 #include "snippet/derivative.hpp"
+#include "snippet/snippets.hpp"
 
 // Gradients of buffers and scalars. What an index depends on says how far terms are summed before memory:
 // in registers over all tiles of a block, along a tile's diagonals in shared memory, or not at all.
@@ -56,8 +57,8 @@ class Gathered {
   }
 
   // Element (i, j) of a tile. x: its scaled score; dy: the gradient of its modified score.
-  __forceinline__ void add(const ElementInputs& inputs, int i, int j, float x, float dy, int q_idx,
-                           int kv_idx) {
+  __forceinline__ void add(const ElementInputs& inputs, int i, int j, float x, float dy,
+                           tw_snippet::tw_RowIndex q_idx, tw_snippet::tw_ColumnIndex kv_idx) {
     float by[kSlots];
     tw_snippet::tw_differentiate_by_names(inputs.state, x, inputs.b, inputs.h, inputs.h_kv, q_idx, kv_idx,
                                           by);

@@ -41,6 +41,7 @@ struct tw_IndexDifference {
   float distance;  // of the bases
   float offset;    // the constant
   __forceinline__ operator int() const { return base + constant; }
+  __forceinline__ explicit operator float() const { return real(); }
   __forceinline__ float real() const { return distance + offset; }
 };
 

@@ -28,6 +28,10 @@
 
 namespace tw_kernel {
 
+// dQ's tile before leaves once this one's terms are summed, which takes time, and at once where a block waits for its
+// turn. Else it leaves while the next tile's products run, which is faster for small tiles whose sums are own.
+constexpr bool kHandsOverAtOnce = kTakesTurns || (kGathers && !(kSumsAreOwn && kKvTile == 64));
+
 class Consumer : ConsumerBase {
  public:
   __forceinline__ Consumer(const HopperBackwardArguments& arguments, const SnippetArguments& call,
@@ -46,12 +50,12 @@ class Consumer : ConsumerBase {
   }
 
  private:
-  // Tiles that drop elements have code of their own, unless there is a score_mod, for which registers are short: after
-  // a branch between weights and gradients the compiler computes no exponentials among the gradients (decision 88).
+  // Tiles that drop elements have code of their own, unless registers are short: after a branch between weights and
+  // gradients the compiler computes no exponentials among the gradients (decision 88).
   __forceinline__ void compute(const PassingTile& tile, float (&dk)[kRows][kKeySums],
                                float (&dv)[kRows][kValueSums]) {
     const bool some_dropped = drops_some(tile.rows);
-    if (kHasScoreMod) {
+    if (kIsTight) {
       compute_tile(tile, some_dropped, dk, dv);
     } else if (some_dropped) {
       compute_tile(tile, true, dk, dv);
@@ -89,7 +93,7 @@ class Consumer : ConsumerBase {
         weigh_and_differentiate_tile<false>(inputs, tile.rows, facts, kept, products, s, d, to, dx, p, gathered_);
       }
     } else {
-      constexpr int kEarly = kHasScoreMod ? kColumnGroups : kColumnGroups / 2;
+      constexpr int kEarly = kIsTight ? kColumnGroups : kColumnGroups / 2;
       weigh_groups<0, kEarly>(inputs, tile.rows, facts, some_dropped, kept, products, s, p);
       wait_for_place_of_gradients();  // a branch: groups after it are weighed among gradients
       weigh_groups<kEarly, kColumnGroups>(inputs, tile.rows, facts, some_dropped, kept, products, s, p);
@@ -110,7 +114,7 @@ class Consumer : ConsumerBase {
     has_staged_ = has_before_;
     has_before_ = true;
     gathered_.end_tile(inputs, tile.rows.first());  // while dK runs too
-    if (kGathers || kTakesTurns) hand_over_staged();  // end_tile took its time; a block waits for its turn
+    if (kHandsOverAtOnce) hand_over_staged();
     gradient_parity_ ^= gradient_stage_;
     gradient_stage_ ^= 1;
     place_.advance();

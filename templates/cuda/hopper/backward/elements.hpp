@@ -22,6 +22,9 @@
 
 namespace tw_kernel {
 
+// Registers are short where a product with f' follows each weight, and where terms are summed over several threads.
+constexpr bool kIsTight = kMultipliesDy || (kGathers && !kSumsAreOwn);
+
 // A thread's facts of a tile: lse of its groups, then delta. Where registers are left, it asks for each kAhead groups
 // before it takes it. Made before a product is issued, it does not wait for the first ones: a load from shared memory
 // waits for products that were issued before it.
@@ -36,7 +39,7 @@ class TileFacts {
   __forceinline__ float4 delta(int group) { return take(kColumnGroups + group); }
 
  private:
-  static constexpr bool kIsAhead = !DroppedProducts::kDrops && (kKvTile == 64 || !kHasScoreMod);
+  static constexpr bool kIsAhead = !DroppedProducts::kDrops && (kKvTile == 64 || !kIsTight);
   static constexpr int kAhead = 4;
   static_assert(kAhead <= 2 * kColumnGroups);
 
@@ -69,10 +72,12 @@ TW_INLINE void pack_group(const float (&x)[kRows][4], unsigned* packed) {
 
 // What there are no registers for. Where P f' is P, P^T may be packed together with dX^T: the scores' registers
 // hold it until then. Else elements of tiles of 128 rows wait for both products. Kernels that gather terms
-// spill the least with the first, but for terms of rows in tiles of 128. Warpgroups that share the head dimension have
-// half of the scores each, and P goes to shared memory at once.
-constexpr bool kPacksLate =
-    !kIsWide && (kGathers ? kKvTile == 64 || kOwnSums == tw_slot_count : !kHasScoreMod && kKvTile == 128);
+// spill the least with the first, but for terms of rows in tiles of 128; sums of a head alone spill in neither order in
+// tiles of 64, and are faster with P packed early. Warpgroups that share the head dimension have half of the scores
+// each, and P goes to shared memory at once.
+constexpr bool kPacksLate = !kIsWide && (kSumsAreOwn ? kKvTile == 128 || kSumsColumns
+                                         : kGathers  ? kKvTile == 64
+                                                     : !kMultipliesDy && kKvTile == 128);
 constexpr bool kWaitsForBoth = !kPacksLate && kKvTile == 128;
 
 // Columns of a group: weights P for dV, and s, q.k, becomes P f', the factor of dX.

@@ -6,6 +6,7 @@
 #include "cuda/hopper/backward/diagonals.hpp"
 #include "cuda/hopper/backward/layout.hpp"
 #include "cuda/hopper/backward/pipeline.hpp"
+#include "cuda/hopper/backward/waiting_sum.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/add_float.hpp"
@@ -34,17 +35,21 @@ TW_INLINE constexpr int count_own_sums(int end) {
   for (int slot = 0; slot < end; ++slot) count += is_own_sum(tw_snippet::tw_slots[slot].pattern) ? 1 : 0;
   return count;
 }
-TW_INLINE constexpr int count_rows(int end) {
+TW_INLINE constexpr int count_slots(tw_Pattern pattern, int end) {
   int count = 0;
-  for (int slot = 0; slot < end; ++slot) {
-    count += tw_snippet::tw_slots[slot].pattern == tw_Pattern::row ? 1 : 0;
-  }
+  for (int slot = 0; slot < end; ++slot) count += tw_snippet::tw_slots[slot].pattern == pattern ? 1 : 0;
   return count;
 }
+TW_INLINE constexpr int count_rows(int end) { return count_slots(tw_Pattern::row, end); }
 static_assert(count_own_sums(tw_slot_count) == kOwnSums && count_rows(tw_slot_count) == kRowReads &&
                   count_diagonals(tw_slot_count) == kDiagonalReads,
               "shared memory has places for them");
 
+// A thread sums all terms on its own until a head's tiles end.
+constexpr bool kSumsAreOwn = kGathers && kOwnSums == tw_slot_count;
+constexpr bool kSumsColumns = count_slots(tw_Pattern::column, tw_slot_count) > 0;
+
+static_assert(kDiagonalReads <= 1, "Diagonals and WaitingSum are of one");
 static_assert(!kIsWide || kRowReads + kDiagonalReads == 0, "warpgroups have different rows of q there");
 
 class GatheredTerms {
@@ -68,13 +73,13 @@ class GatheredTerms {
   }
 
   // Rows of q whose terms lie along diagonals are complete: those from this row on.
-  __forceinline__ void end_rows(const ElementInputs& inputs, int first_row) const {
+  __forceinline__ void end_rows(const ElementInputs& inputs, int first_row) {
     end_diagonals<0>(inputs, first_row);
   }
 
   // To be called after a barrier of all threads that compute.
   // first_row: of the tile
-  __forceinline__ void end_tile(const ElementInputs& inputs, int first_row) const {
+  __forceinline__ void end_tile(const ElementInputs& inputs, int first_row) {
     end_tile_rows<0>(inputs, first_row);
     end_rows(inputs, first_row + kKvTile - kDiagonalRows);
   }
@@ -96,25 +101,17 @@ class GatheredTerms {
   template <int kSlot>
   __forceinline__ void add_to_memory(bool adds, const ElementInputs& inputs, int q_idx, int kv_idx,
                                      float sum) const {
-    const long long cell = tw_snippet::tw_cell_of<kSlot>(inputs.state, 0.0f, inputs.b, inputs.h, inputs.h_kv,
-                                                         q_idx, kv_idx);
-    add_float_if(adds && sum != 0.0f, sums_.of[tw_snippet::tw_slots[kSlot].gradient].sums + cell, sum);
+    add_float_if(adds && sum != 0.0f, sums_of<kSlot>() + cell_of<kSlot>(inputs, q_idx, kv_idx), sum);
   }
 
-  // The same of a warp, whose lanes often have one cell: the first or the last of a clamped index, to which
-  // every block of threads adds. Lane 0 then adds for all. No branch, as in add_float_if.
   template <int kSlot>
-  __forceinline__ void add_of_warp(bool adds, const ElementInputs& inputs, int q_idx, int kv_idx, float sum) const {
-    const long long cell = tw_snippet::tw_cell_of<kSlot>(inputs.state, 0.0f, inputs.b, inputs.h, inputs.h_kv,
-                                                         q_idx, kv_idx);
-    const long long cell_of_first = __shfl_sync(~0u, cell, 0);
-    const bool is_one_cell = __all_sync(~0u, !adds || cell == cell_of_first) != 0;
-    float of_all = adds ? sum : 0.0f;
-#pragma unroll
-    for (int i = 1; i < 32; i *= 2) of_all += __shfl_xor_sync(~0u, of_all, i);
-    const bool is_mine = is_one_cell ? lane() == 0 : adds;
-    const float mine = is_one_cell ? of_all : sum;
-    add_float_if(is_mine && mine != 0.0f, sums_.of[tw_snippet::tw_slots[kSlot].gradient].sums + cell, mine);
+  __forceinline__ float* sums_of() const {
+    return sums_.of[tw_snippet::tw_slots[kSlot].gradient].sums;
+  }
+
+  template <int kSlot>
+  static __forceinline__ long long cell_of(const ElementInputs& inputs, int q_idx, int kv_idx) {
+    return tw_snippet::tw_cell_of<kSlot>(inputs.state, 0.0f, inputs.b, inputs.h, inputs.h_kv, q_idx, kv_idx);
   }
 
   template <int kSlot>
@@ -164,7 +161,7 @@ class GatheredTerms {
       for (int i = 0; i < kRows; ++i) {
         float by[kSlots];
         tw_snippet::tw_differentiate_by_names(inputs.state, 0.0f, inputs.b, inputs.h, inputs.h_kv,
-                                              at.q_idx(i, j), at.kv_idx(i, j), by);
+                                              at.row_index(i, j), at.column_index(i, j), by);
         constexpr tw_snippet::tw_Slot kHow = tw_snippet::tw_slots[kSlot];
         // dY may be NaN, which a branch that was not taken must not add.
         const bool counts = (kHow.is_finite || w[i][j] != 0.0f) && (!kHow.is_branched || by[kSlot] != 0.0f);
@@ -215,7 +212,7 @@ class GatheredTerms {
   }
 
   template <int kSlot>
-  __forceinline__ void end_diagonals(const ElementInputs& inputs, int first_row) const {
+  __forceinline__ void end_diagonals(const ElementInputs& inputs, int first_row) {
     if constexpr (kSlot < tw_slot_count) {
       if constexpr (tw_snippet::tw_slots[kSlot].pattern == tw_Pattern::difference) {
         const int first_column = inputs.first_own + static_cast<int>(consumer_thread() / 32 * 16);
@@ -228,7 +225,8 @@ class GatheredTerms {
           // The least of the elements that have it.
           const int row = first_row + max(-difference, 0), column = first_column + max(difference, 0);
           const bool exists = place < kDifferences && row < inputs.q_len() && column < inputs.kv_len();
-          add_of_warp<kSlot>(exists, inputs, row + inputs.q_offset(), column + inputs.kv_offset(), sums[i]);
+          const long long cell = cell_of<kSlot>(inputs, row + inputs.q_offset(), column + inputs.kv_offset());
+          waiting_.add(exists, sums_of<kSlot>(), cell, sums[i]);
         }
       }
       end_diagonals<kSlot + 1>(inputs, first_row);
@@ -236,7 +234,7 @@ class GatheredTerms {
   }
 
   template <int kSlot>
-  __forceinline__ void end_slots(const ElementInputs& inputs) const {
+  __forceinline__ void end_slots(const ElementInputs& inputs) {
     if constexpr (kSlot < tw_slot_count) {
       constexpr tw_Pattern pattern = tw_snippet::tw_slots[kSlot].pattern;
       if constexpr (pattern == tw_Pattern::head) {
@@ -254,6 +252,8 @@ class GatheredTerms {
           const bool adds = lane() % 4 == 0 && column < inputs.kv_len();
           add_to_memory<kSlot>(adds, inputs, 0, column + inputs.kv_offset(), sum);
         }
+      } else if constexpr (pattern == tw_Pattern::difference) {
+        waiting_.end(sums_of<kSlot>());
       }
       end_slots<kSlot + 1>(inputs);
     }
@@ -273,6 +273,7 @@ class GatheredTerms {
 
   const GradientSums& sums_;
   Diagonals diagonals_;
+  WaitingSum waiting_;  // of diagonals
   unsigned own_sums_;  // of the thread
   unsigned row_sums_;
   int stage_;
