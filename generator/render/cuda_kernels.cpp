@@ -149,9 +149,9 @@ Map decode_context(const SpecFacts& facts, const Target& target, const DecodeTac
   return context;
 }
 
-List linear_read_values(const snippet::SnippetFacts& facts) {
+List read_values(const std::vector<snippet::BufferRead>& reads) {
   List values;
-  for (const snippet::BufferRead& read : linear_reads(facts)) {
+  for (const snippet::BufferRead& read : reads) {
     values.push_back(Map{{"buffer", read.buffer}, {"indices", indices_text(read)}});
   }
   return values;
@@ -176,7 +176,7 @@ Map hopper_context(const SpecFacts& facts, const Target& target, const HopperTac
   // Two copies of score_mod and a mask's bits are more than three warpgroups have registers for.
   const bool has_room = !follows_tiles(spec, variant) || tactic.q_tile < 192;
   context["linear_reads"] =
-      has_room ? linear_read_values(facts.score_facts(ScoreForm::reduced)) : List{};
+      has_room ? read_values(linear_reads(facts.score_facts(ScoreForm::reduced))) : List{};
   context["split"] = variant.split;
   context.merge(tactic_variables(tactic));
   context.merge(
@@ -391,6 +391,7 @@ KernelSource render_hopper_backward(const SpecFacts& facts, const Target& target
                     {"row_reads", tactic.row_reads},
                     {"shared_bytes", tactic.shared_bytes}});
   context.merge(hopper_backward_dims(facts.spec, tactic));
+  context["linear_reads"] = read_values(all_linear_reads(facts.score_facts(ScoreForm::as_written)));
   KernelSource source =
       make_source(facts.spec, target, variant,
                   jinja::render(loader, "cuda/kernels/hopper_backward.cu.jinja", context));

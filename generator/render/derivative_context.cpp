@@ -63,6 +63,7 @@ jinja::Map slot_value(const Spec& spec, const DerivativeSlot& slot, GradientPatt
   return {{"gradient", static_cast<std::int64_t>(place)},
           {"buffer", slot.name},
           {"pattern", std::string(to_string(pattern))},
+          {"has_cell_for_each_difference", has_cell_for_each_difference(slot)},
           {"is_finite", is_finite},
           {"is_branched", is_branched},
           {"rank", static_cast<std::int64_t>(slot.indices.size())},

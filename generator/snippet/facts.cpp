@@ -153,4 +153,11 @@ std::vector<BufferRead> linear_reads(const SnippetFacts& facts) {
   return reads;
 }
 
+std::vector<BufferRead> all_linear_reads(const SnippetFacts& facts) {
+  if (linear_reads(facts).empty()) return {};
+  const bool all = std::all_of(facts.reads.begin(), facts.reads.end(),
+                               [](const BufferRead& read) { return read.is_linear; });
+  return all ? facts.reads : std::vector<BufferRead>{};
+}
+
 }  // namespace tilewright::snippet

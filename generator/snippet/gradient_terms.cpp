@@ -28,17 +28,35 @@ bool names_variable(const Expression& node, std::string_view name) {
   return snippet::has_node(node, [&](const Expression& one) { return one.is_variable(name); });
 }
 
+bool is_difference(const Expression& node) {
+  return node.op == Op::subtract &&
+         ((node.operands[0].is_variable("q_idx") && node.operands[1].is_variable("kv_idx")) ||
+          (node.operands[0].is_variable("kv_idx") && node.operands[1].is_variable("q_idx")));
+}
+
 // Whether rows and columns are mentioned in their difference alone.
 bool takes_difference_alone(const Expression& node) {
   for (const char* const place : {"q_idx", "kv_idx", "q_token", "kv_token"}) {
     if (node.is_variable(place)) return false;
   }
-  const bool is_difference =
-      node.op == Op::subtract &&
-      ((node.operands[0].is_variable("q_idx") && node.operands[1].is_variable("kv_idx")) ||
-       (node.operands[0].is_variable("kv_idx") && node.operands[1].is_variable("q_idx")));
-  return is_difference ||
+  return is_difference(node) ||
          std::all_of(node.operands.begin(), node.operands.end(), takes_difference_alone);
+}
+
+// How often a sum has the difference. None where it is anything but a sum of whole numbers.
+std::optional<int> differences_in_sum(const Expression& node) {
+  if (is_difference(node)) return 1;
+  const bool is_sum = node.op == Op::add || node.op == Op::subtract || node.op == Op::negate;
+  if (node.type != snippet::Type::integer || (!is_sum && !node.operands.empty())) {
+    return std::nullopt;
+  }
+  int all = 0;
+  for (const Expression& operand : node.operands) {
+    const std::optional<int> count = differences_in_sum(operand);
+    if (!count) return std::nullopt;
+    all += *count;
+  }
+  return all;
 }
 
 // Which values of a snippet depend on nodes of some kind: by their own text, by what they are
@@ -160,6 +178,11 @@ GradientPattern pattern_of(const DerivativeSlot& slot) {
   return std::all_of(slot.indices.begin(), slot.indices.end(), takes_difference_alone)
              ? GradientPattern::difference
              : GradientPattern::element;
+}
+
+bool has_cell_for_each_difference(const DerivativeSlot& slot) {
+  return std::any_of(slot.indices.begin(), slot.indices.end(),
+                     [](const Expression& index) { return differences_in_sum(index) == 1; });
 }
 
 bool is_finite(const Derivative& derivative, std::size_t slot) {

@@ -26,6 +26,11 @@ std::string_view to_string(GradientPattern pattern);
 
 GradientPattern pattern_of(const snippet::DerivativeSlot& slot);
 
+/// Whether each difference of q_idx and kv_idx takes another cell, as far as it is in bounds: the
+/// index that names it is a sum, as `kv_idx - q_idx + q_len - 1` is and a clamped one is not.
+/// @param slot  of the pattern difference
+bool has_cell_for_each_difference(const snippet::DerivativeSlot& slot);
+
 /// Whether a derivative is a finite number whatever arguments, buffers and scalars hold, as far as
 /// the text says it.
 /// @param slot  of the derivative

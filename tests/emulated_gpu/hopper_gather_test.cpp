@@ -41,6 +41,12 @@ const std::string kAddBias = "bias(h, clamp(kv_idx - q_idx, -130, 130) + 130)";
 // Most differences are the first or the last, so that a warp's lanes have one cell.
 const Learnt kShortBias = {"short_bias", {.dtype = f32, .shape = {NamedDim::num_q_heads, 41}}};
 const std::string kAddShortBias = "short_bias(h, clamp(kv_idx - q_idx, -20, 20) + 20)";
+// The last differences are beyond the table's end; behind it lies that of other heads.
+const Learnt kTooShort = {"too_short", {.dtype = f32, .shape = {NamedDim::num_q_heads, 200}}};
+const std::string kAddTooShort = "too_short(h_kv, kv_idx - q_idx + q_len)";
+// The last head alone reads beyond the end.
+const Learnt kOfHeads = {"of_heads", {.dtype = f32, .shape = {2, 2, 400}}};
+const std::string kAddOfLastHead = "of_heads(0, h + 1, kv_idx - q_idx + q_len)";
 const std::string kCausal = "q_idx >= kv_idx";
 
 constexpr Shape kHeads{
@@ -90,6 +96,15 @@ TEST_CASE("emulated GPU: gradients on Hopper of a relative bias, with rows that 
                   kRagged, {.q_offset = -5, .dead_rows = {0, 1, 2, 3, 4, 77}});
 }
 
+TEST_CASE("emulated GPU: gradients on Hopper of a table with a cell for each difference") {
+  const Learnt table = {"table", {.dtype = f32, .shape = {NamedDim::num_q_heads, 400}}};
+  const std::string score_mod = "score + table(h, kv_idx - q_idx + q_len - 1)";
+  check_on_hopper(spec_of(bf16, 128, score_mod, {table}, kCausal), kRagged);
+  check_on_hopper(spec_of(f16, 64, score_mod, {table}), kHeads);
+  check_on_hopper(spec_of(bf16, 128, "score + " + kAddTooShort, {kTooShort}), kRagged);
+  check_on_hopper(spec_of(bf16, 64, "score + " + kAddOfLastHead, {kOfHeads}), kRagged);
+}
+
 TEST_CASE("emulated GPU: gradients on Hopper of several reads, of one buffer too") {
   const std::string score_mod = "score + slopes[h] * (kv_idx - q_idx) * 0.01 + " + kAddBias +
                                 " + column[kv_idx] + column[kv_idx / 2] * 0.5";
@@ -130,6 +145,8 @@ TEST_CASE("emulated GPU: planted faults of gradients of buffers on Hopper are se
   const Spec bias = spec_of(bf16, 128, "score + " + kAddBias, {kBias});
   const Spec short_bias = spec_of(bf16, 128, "score + " + kAddShortBias, {kShortBias});
   const Spec wide_bias = spec_of(bf16, 64, "score + " + kAddBias, {kBias});
+  const Spec too_short = spec_of(bf16, 128, "score + " + kAddTooShort, {kTooShort});
+  const Spec last_head = spec_of(bf16, 128, "score + " + kAddOfLastHead, {kOfHeads});
   const Spec unsafe =
       spec_of(bf16, 128, "score + slopes[h] / float(q_idx - kv_idx)", {kSlopes}, "q_idx > kv_idx");
   struct Case {
@@ -173,15 +190,29 @@ TEST_CASE("emulated GPU: planted faults of gradients of buffers on Hopper are se
       {{"the last difference is added again by lanes behind it", folder + "gather.hpp",
         "place < kDifferences && ", ""},
        bias},
-      {{"lanes add to the first one's cell", folder + "gather.hpp",
+      {{"lanes add to the first one's cell", folder + "waiting_sum.hpp",
         "!adds || cell == cell_of_first", "true"},
        bias},
-      {{"each lane adds for its warp", folder + "gather.hpp", "is_one_cell ? lane() == 0 : adds",
-        "adds"},
+      {{"each lane adds what its warp has", folder + "waiting_sum.hpp",
+        "is_one_cell && !joins && lane() == 0", "is_one_cell && !joins"},
        short_bias},
-      {{"a lane adds for itself where its warp has one cell", folder + "gather.hpp",
-        "is_one_cell ? of_all : sum", "sum"},
+      {{"a lane adds for itself what its warp keeps", folder + "waiting_sum.hpp",
+        "!is_one_cell && adds && sum", "adds && sum"},
        short_bias},
+      {{"a warp's sum goes on in another cell", folder + "waiting_sum.hpp",
+        "is_one_cell && cell_of_first == cell_", "is_one_cell"},
+       short_bias},
+      {{"a warp forgets what waits", folder + "waiting_sum.hpp", "sum_ + of_all", "of_all"},
+       short_bias},
+      {{"what waits when a head ends is lost", folder + "gather.hpp",
+        "        waiting_.end(sums_of<kSlot>());\n", ""},
+       short_bias},
+      {{"a table that is too short is read without bounds", folder + "consumer_base.hpp",
+        "!loads_in_bounds_ || ", ""},
+       too_short},
+      {{"the last head's reads are taken to be in bounds", folder + "consumer_base.hpp",
+        "first_head + heads - 1", "first_head"},
+       last_head},
       {{"terms are read before all are there", folder + "diagonals.hpp",
         "    __syncwarp();  // all terms are there\n", ""},
        wide_bias},

@@ -68,6 +68,17 @@ TEST_CASE("gradient terms: the pattern of an index") {
   CHECK(pattern_of("int(score)") == GradientPattern::element);
 }
 
+TEST_CASE("gradient terms: whether each difference has a cell of its own") {
+  const auto has_own_cells = [](const std::string& index) {
+    return has_cell_for_each_difference(derivative_of("score + x[" + index + "]").slots[0]);
+  };
+  CHECK(has_own_cells("kv_idx - q_idx + q_len - 1"));
+  CHECK(has_own_cells("-(q_idx - kv_idx)"));
+  CHECK_FALSE(has_own_cells("clamp(q_idx - kv_idx, -5, 5) + 5"));
+  CHECK_FALSE(has_own_cells("(q_idx - kv_idx) / 2"));
+  CHECK_FALSE(has_own_cells("(q_idx - kv_idx) - (q_idx - kv_idx)"));
+}
+
 TEST_CASE("gradient terms: whether score_mod adds to the score") {
   CHECK(terms_of("score + x[h] * (kv_idx - q_idx)").adds_to_score);
   CHECK(terms_of("float a = x[h]; return score + (q_idx > 3 ? a : 0.0);").adds_to_score);

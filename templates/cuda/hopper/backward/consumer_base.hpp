@@ -43,7 +43,8 @@ class ConsumerBase {
         own_(own),
         number_(number),
         gradient_address_(gradient_address(shared, number)),
-        gathered_(sums, shared) {}
+        gathered_(sums, shared),
+        loads_in_bounds_(!kHasLinearLoads || all_load_in_bounds()) {}
 
   // Every tile of q that the block's columns meet, head by head. compute: takes the PassingTile
   template <typename Compute>
@@ -69,9 +70,10 @@ class ConsumerBase {
     return shared_.control->plan[place_.plan];
   }
 
+  // Or reads buffers with care: a tile that drops nothing has all rows and columns, and loads nothing outside.
   __forceinline__ bool drops_some(const KvTile& rows) const {
     const PlacedSequence sequence = own_.sequence();
-    return drops_elements(rows) || own_.first + kQTile > sequence.kv_len(call_) ||
+    return !loads_in_bounds_ || drops_elements(rows) || own_.first + kQTile > sequence.kv_len(call_) ||
            (kHasScoreMod && rows.first() + kKvTile > sequence.q_len(call_));
   }
 
@@ -101,8 +103,24 @@ class ConsumerBase {
   TilePlace place_;
   int gradient_stage_ = 0;
   GatheredTerms gathered_;
+  const bool loads_in_bounds_;  // of score_mod, for all rows and the block's columns that exist
 
  private:
+  // An index is a sum, of h too: least and greatest for the first and the last head.
+  __forceinline__ bool all_load_in_bounds() const {
+    const PlacedSequence sequence = own_.sequence();
+    const int heads = call_.num_q_heads / call_.num_kv_heads, first_head = own_.h_kv * heads;
+    const int last_column = min(own_.first + kQTile, sequence.kv_len(call_)) - 1;
+    const long long row = sequence.q_offset(call_), column = sequence.kv_offset(call_);
+    bool in_bounds = true;
+    for (int h : {first_head, first_head + heads - 1}) {
+      in_bounds = in_bounds && tw_snippet::tw_loads_in_bounds(sequence.state(call_), own_.b, h, own_.h_kv, row,
+                                                              row + sequence.q_len(call_) - 1, column + own_.first,
+                                                              column + last_column);
+    }
+    return in_bounds;
+  }
+
   // Columns of all warpgroups follow each other, as row_of has them.
   __forceinline__ int first_own() const { return own_.first - (kIsWide ? number_ * kOwnRows : 0); }
 };

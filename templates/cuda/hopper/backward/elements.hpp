@@ -22,8 +22,9 @@
 
 namespace tw_kernel {
 
-// Registers are short where a product with f' follows each weight, and where terms are summed over several threads.
-constexpr bool kIsTight = kMultipliesDy || (kGathers && !kSumsAreOwn);
+// Registers are short where a product with f' follows each weight, and where terms lie along diagonals or leave one by
+// one.
+constexpr bool kIsTight = kMultipliesDy || kOwnSums + kRowReads < tw_slot_count;
 
 // A thread's facts of a tile: lse of its groups, then delta. Where registers are left, it asks for each kAhead groups
 // before it takes it. Made before a product is issued, it does not wait for the first ones: a load from shared memory
@@ -95,7 +96,7 @@ TW_INLINE void weigh_group(const ElementInputs& inputs, const ElementIndices<fal
       const float x = s[i][j] * inputs.factor;
       float y = x, slope = 1.0f;
       if (kHasScoreMod) {
-        y = tw_snippet::tw_differentiate(inputs.state, x, inputs.b, inputs.h, inputs.h_kv, at.row_index(i, j),
+        y = tw_snippet::tw_differentiate<kHasLinearLoads && !kDrops>(inputs.state, x, inputs.b, inputs.h, inputs.h_kv, at.row_index(i, j),
                                          at.column_index(i, j), slope);
       }
       float weight = element_weight(y, fact_of(lse, k));

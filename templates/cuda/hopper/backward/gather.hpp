@@ -215,7 +215,9 @@ class GatheredTerms {
   __forceinline__ void end_diagonals(const ElementInputs& inputs, int first_row) {
     if constexpr (kSlot < tw_slot_count) {
       if constexpr (tw_snippet::tw_slots[kSlot].pattern == tw_Pattern::difference) {
-        const int first_column = inputs.first_own + static_cast<int>(consumer_thread() / 32 * 16);
+        constexpr bool kHasOwnCells = tw_snippet::tw_slots[kSlot].has_cell_for_each_difference;
+        int first_column = inputs.first_own + static_cast<int>(consumer_thread() / 32 * 16);
+        if (kHasOwnCells) first_column = as_unknown(first_column);  // as in add_slots
         float sums[kDiagonalRounds];
         diagonals_.sum(sums);
 #pragma unroll
@@ -225,8 +227,12 @@ class GatheredTerms {
           // The least of the elements that have it.
           const int row = first_row + max(-difference, 0), column = first_column + max(difference, 0);
           const bool exists = place < kDifferences && row < inputs.q_len() && column < inputs.kv_len();
-          const long long cell = cell_of<kSlot>(inputs, row + inputs.q_offset(), column + inputs.kv_offset());
-          waiting_.add(exists, sums_of<kSlot>(), cell, sums[i]);
+          const int q_idx = row + inputs.q_offset(), kv_idx = column + inputs.kv_offset();
+          if constexpr (kHasOwnCells) {
+            add_to_memory<kSlot>(exists, inputs, q_idx, kv_idx, sums[i]);
+          } else {
+            waiting_.add(exists, sums_of<kSlot>(), cell_of<kSlot>(inputs, q_idx, kv_idx), sums[i]);
+          }
         }
       }
       end_diagonals<kSlot + 1>(inputs, first_row);
