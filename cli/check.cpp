@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -53,24 +54,33 @@ using Gradients = std::map<std::string, verify::GradientVerdict>;
 // Of the kernel, and of the result that --expect names.
 struct AllGradients {
   Gradients ours, theirs;
+  std::string advice = {};  // why theirs may differ; empty if there is none
 
   bool ok() const { return are_ok(ours) && are_ok(theirs); }
   static bool are_ok(const Gradients& gradients) {
     return std::all_of(gradients.begin(), gradients.end(),
-                       [](const auto& one) { return one.second.ok; });
+                       [](const auto& one) { return one.second.shows_right(); });
   }
 };
 
-// Why a call is not right: one sentence each.
+// Why a call is not shown to be right: one sentence each.
 std::vector<std::string> all_reasons(const verify::Report& report, const AllGradients& gradients) {
   std::vector<std::string> reasons = report.reasons();
+  // What is said of score_mod stands with each of its gradients.
+  const auto add_once = [&](std::string reason) {
+    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
+      reasons.push_back(std::move(reason));
+    }
+  };
   for (const auto& [name, verdict] : gradients.ours) {
-    reasons.insert(reasons.end(), verdict.reasons.begin(), verdict.reasons.end());
+    for (std::string& reason : verdict.why_not_right(name)) add_once(std::move(reason));
   }
   for (const auto& [name, verdict] : gradients.theirs) {
-    for (const std::string& reason : verdict.reasons)
-      reasons.push_back("the result from elsewhere: " + reason);
+    for (const std::string& reason : verdict.why_not_right(name)) {
+      add_once("the result from elsewhere: " + reason);
+    }
   }
+  if (!gradients.advice.empty()) reasons.push_back(gradients.advice);
   return reasons;
 }
 
@@ -104,8 +114,10 @@ std::string verdict_text(const verify::Report& report, const AllGradients& gradi
     const verify::Verdict& theirs = *report.their_verdict;
     text +=
         fmt::format("your result: {}, error max {:.3g}, at most {:.3g}, rms {:.3g}, at most {:.3g}",
-                    theirs.ok ? "ok" : "NOT OK", theirs.error_max, theirs.bound_max,
-                    theirs.error_rms, theirs.bound_rms);
+                    !theirs.ok                                   ? "NOT OK"
+                    : report.says_nothing(report.their_unjudged) ? "nothing judged"
+                                                                 : "ok",
+                    theirs.error_max, theirs.bound_max, theirs.error_rms, theirs.bound_rms);
     if (theirs.lse_bound > 0) {
       text += fmt::format(", lse {:.3g}, at most {:.3g}", theirs.lse_error, theirs.lse_bound);
     }
@@ -133,13 +145,34 @@ std::string verdict_text(const verify::Report& report, const AllGradients& gradi
   return text;
 }
 
+// What a call without dlse lacks where gradients from elsewhere are wrong; dv does not depend on
+// it.
+std::string advice_on_dlse(const Gradients& theirs, bool file_has_dlse) {
+  const bool may_lack_it = std::any_of(theirs.begin(), theirs.end(), [](const auto& one) {
+    return one.first != "dv" && !one.second.ok;
+  });
+  if (!may_lack_it) return {};
+  const std::string found = file_has_dlse
+                                ? "the file of --expect holds dlse, which is read from the file of "
+                                  "--inputs alone, so this call has none"
+                                : "this call has no dlse";
+  return found +
+         ": where lse takes part in the loss of your result, put its gradient as dlse (F32, the "
+         "shape of lse) into the file of --inputs, beside q, k, v and dout";
+}
+
+const char* verdict_word(const verify::GradientVerdict& verdict) {
+  if (!verdict.ok) return "NOT OK";
+  return verdict.says_nothing() ? "nothing judged" : "ok";
+}
+
 // whose: before each name
 std::string gradients_text(const Gradients& gradients, const char* whose = "") {
   std::string text;
   for (const auto& [name, verdict] : gradients) {
     text += fmt::format("{}{}: {}, error max {:.3g}, at most {:.3g}, rms {:.3g}, at most {:.3g}\n",
-                        whose, name, verdict.ok ? "ok" : "NOT OK", verdict.error_max,
-                        verdict.bound_max, verdict.error_rms, verdict.bound_rms);
+                        whose, name, verdict_word(verdict), verdict.error_max, verdict.bound_max,
+                        verdict.error_rms, verdict.bound_rms);
     if (verdict.overflow > 0) {
       text += fmt::format(
           "  {} of its elements are not judged: float32 does not hold what they come from\n",
@@ -256,7 +289,7 @@ class CheckVerb : public Verb {
     if (!outputs_.empty()) write_outputs(inputs, outputs_);
     const AllGradients gradients =
         has_gradients ? judge_gradients(spec, device, inputs, theirs) : AllGradients();
-    const bool ok = report.ok && gradients.ok();
+    const bool ok = report.shows_right() && gradients.ok();
     print_report(spec, inputs, report, gradients, ok);
     return ok ? kDone : kNegativeVerdict;
   }
@@ -313,6 +346,9 @@ class CheckVerb : public Verb {
     gradients.theirs = judge(theirs.out.view());
     std::erase_if(gradients.theirs,
                   [&](const auto& one) { return !theirs.gradients.contains(one.first); });
+    if (!results.dlse) {
+      gradients.advice = advice_on_dlse(gradients.theirs, theirs.has_unread_dlse);
+    }
     return gradients;
   }
 

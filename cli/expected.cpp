@@ -90,6 +90,8 @@ ExpectedResult read_expected(const std::string& path, const Spec& spec, const Ca
   }
   ExpectedResult result{.values = std::move(values), .out = std::move(out->second)};
   if (inputs.gradients() == nullptr) return result;
+  result.has_unread_dlse =
+      std::find(file.skipped.begin(), file.skipped.end(), "dlse") != file.skipped.end();
   for (const auto& [name, ours] : inputs.gradients()->outputs()) {
     const auto found = file.tensors.find(name);
     if (found == file.tensors.end()) continue;

@@ -16,6 +16,7 @@ struct ExpectedResult {
   verify::AttentionValues values;
   Tensor out;                               ///< of values, as the file has it
   std::map<std::string, Tensor> gradients;  ///< by their names: "dq", "d_slopes"
+  bool has_unread_dlse = false;  ///< the file holds dlse, which the inputs may have elsewhere
 };
 
 /// The tensors that a result of the spec may have: what `run` writes.

@@ -41,6 +41,17 @@ std::string find_in_row(const Parts::Piece& piece, const DoubleInterpretation& s
     const bool is_smooth = std::fabs(left - right) < 1e-3 * size;
     const bool is_exact = greatest * 0x1p-53 / kStep < 1e-4 * size;
     if (!is_smooth || !is_exact || std::fabs(slope[c] - wanted) <= 1e-3 * size) continue;
+    // f' counts only where P is not 0.
+    if (!std::isfinite(slope[c]) && keep[c] == 0) continue;
+    if (!std::isfinite(slope[c])) {
+      return fmt::format(
+          "score_mod has no derivative at b {}, h {}, row {}, column {} for score {}: the chain "
+          "rule "
+          "gives {}, as something on the way is infinite or divided by 0, and central differences "
+          "give {}. Gradients that the element adds to say nothing: keep the snippet's numbers "
+          "finite",
+          b, head, row, c, scores[c], printable(slope[c]), wanted);
+    }
     return fmt::format(
         "the derivative of score_mod is {} at b {}, h {}, row {}, column {} for score {}, but "
         "central differences give {}",

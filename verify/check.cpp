@@ -162,6 +162,7 @@ class Checker::Implementation {
     Rule rule = rule_of(*other_, wanted.reference.sizes);
     rule.large = wanted.rule.large;
     const Judged theirs = judged_of(there.values(spec()), problem, wanted);
+    report.other_unjudged = theirs.counts;
     report.other_verdict =
         judge(theirs.got, theirs.reference, wanted.naive, rule, place_of_rows(problem));
     report.agreement = compare({ours.got, ours.reference, report.verdict, wanted.rule},
@@ -171,6 +172,7 @@ class Checker::Implementation {
 
   void judge_all(const Problem& problem, const Outputs& outputs, const CallFacts& facts,
                  const Judged& ours, const Expected& wanted, Report& report) const {
+    report.elements = elements_of_out(problem);
     report.unjudged = ours.counts;
     report.verdict =
         judge(ours.got, ours.reference, wanted.naive, wanted.rule, place_of_rows(problem));
@@ -183,6 +185,13 @@ class Checker::Implementation {
     if (options_.theirs) {
       judge_theirs(problem, ours, judged_of(*options_.theirs, problem, wanted), wanted, report);
     }
+  }
+
+  std::int64_t elements_of_out(const Problem& problem) const {
+    std::int64_t rows = 0;
+    const Parts parts(spec(), problem);
+    for (const Parts::Piece& piece : parts.pieces()) rows += piece.score_rows();
+    return rows * spec().value_head_dim();
   }
 
   std::optional<MaskVerdict> judge_tiles(const Problem& problem, const CallFacts& facts,
@@ -204,6 +213,7 @@ class Checker::Implementation {
                     const Expected& wanted, Report& report) const {
     Rule rule = wanted.rule;
     rule.dtype = spec().dtype;
+    report.their_unjudged = theirs.counts;
     report.their_verdict =
         judge(theirs.got, theirs.reference, wanted.naive, rule, place_of_rows(problem));
     report.their_agreement = compare({ours.got, ours.reference, report.verdict, wanted.rule},

@@ -12,6 +12,7 @@
 #include "verify/gradient_sweep.hpp"
 #include "verify/judge.hpp"
 #include "verify/nearest_to_bound.hpp"
+#include "verify/nothing_judged.hpp"
 
 namespace tilewright::verify {
 namespace {
@@ -166,6 +167,12 @@ void merge(const GradientVerdict& from, GradientVerdict& verdict) {
 
 }  // namespace
 
+std::vector<std::string> GradientVerdict::why_not_right(const std::string& name) const {
+  std::vector<std::string> all = reasons;
+  if (says_nothing()) all.push_back(nothing_judged(name));
+  return all;
+}
+
 GradientVerdict judge_gradient(ComparedGradient one, DType spec_dtype) {
   GradientVerdict unjudged;
   leave_out(one, unjudged);
@@ -173,6 +180,7 @@ GradientVerdict judge_gradient(ComparedGradient one, DType spec_dtype) {
       std::any_of(one.overflow.begin(), one.overflow.end(), [](double mark) { return mark != 0; });
   GradientVerdict verdict = judge_group(has_overflow ? group_of(one, false) : one, spec_dtype);
   if (has_overflow) merge(judge_group(group_of(one, true), spec_dtype), verdict);
+  verdict.elements = static_cast<std::int64_t>(one.got.size());
   verdict.spread = unjudged.spread;
   verdict.overflow = unjudged.overflow;
   verdict.ok = verdict.reasons.empty();

@@ -86,7 +86,16 @@ struct GradientVerdict {
   /// Elements that are not judged, as float32 overflows on the way to them: of a score's row and
   /// what it keeps, whatever they are; of dX and sums, where they are NaN or infinite.
   std::int64_t overflow = 0;
+  std::int64_t elements = 0;              ///< of the gradient
   std::vector<std::string> reasons = {};  ///< one sentence each; empty if ok
+
+  std::int64_t judged() const { return elements - spread - overflow; }
+  /// Nothing is wrong where nothing was judged, and nothing is shown to be right.
+  bool says_nothing() const { return elements > 0 && judged() == 0; }
+  bool shows_right() const { return ok && !says_nothing(); }
+  /// The reasons, and one that nothing was judged where that is so.
+  /// @param name of the gradient
+  std::vector<std::string> why_not_right(const std::string& name) const;
 };
 
 /// Applies the rule.

@@ -2,20 +2,34 @@
 
 #include <fmt/format.h>
 
+#include "verify/nothing_judged.hpp"
+
 namespace tilewright::verify {
+
+bool Report::shows_right() const {
+  return ok && !says_nothing(unjudged) && !says_nothing(other_unjudged) &&
+         !says_nothing(their_unjudged);
+}
 
 std::vector<std::string> Report::reasons() const {
   std::vector<std::string> reasons = broken_promises;
   reasons.insert(reasons.end(), verdict.reasons.begin(), verdict.reasons.end());
   reasons.insert(reasons.end(), sequence_reasons.begin(), sequence_reasons.end());
+  if (says_nothing(unjudged)) reasons.push_back(nothing_judged("out"));
   if (other_verdict) {
     for (const std::string& reason : other_verdict->reasons) {
       reasons.push_back("on the device that it was compared with: " + reason);
+    }
+    if (says_nothing(other_unjudged)) {
+      reasons.push_back("on the device that it was compared with: " + nothing_judged("out"));
     }
   }
   if (their_verdict) {
     for (const std::string& reason : their_verdict->reasons) {
       reasons.push_back("the result from elsewhere: " + reason);
+    }
+    if (says_nothing(their_unjudged)) {
+      reasons.push_back("the result from elsewhere: " + nothing_judged("out"));
     }
   }
   if (their_agreement) {

@@ -32,7 +32,10 @@ struct StepTimes {
 struct Report {
   bool ok = true;  ///< results, the block mask and the memory around out are right, promises kept
   Verdict verdict;
-  UnjudgedCounts unjudged;  ///< elements of out that are not judged, and why
+  std::int64_t elements = 0;  ///< of out, of the rows that belong to the call
+  UnjudgedCounts unjudged;    ///< elements of out that are not judged, and why
+  /// Of the device that it was compared with, and of the result from elsewhere.
+  UnjudgedCounts other_unjudged, their_unjudged;
   /// One value of each scale that has NaN or infinity, or of out_scale one below 2^-126.
   std::map<SnippetKind, double> odd_scales = {};
   /// Why a sequence of a packed call is wrong where it is judged alone, of the first few that are.
@@ -59,8 +62,16 @@ struct Report {
   std::vector<KernelBuild> builds;   ///< forward and the block mask
   StepTimes ms;
 
-  /// Why it is not ok, one sentence each: broken promises first, then the verdicts', the
-  /// agreement's, the memory's, the mask's.
+  std::int64_t judged() const { return elements - unjudged.all(); }
+  /// Nothing of an out is wrong where nothing of it was judged, and nothing is shown to be right.
+  /// @param counts one of the report's
+  bool says_nothing(const UnjudgedCounts& counts) const {
+    return elements > 0 && counts.all() == elements;
+  }
+  bool shows_right() const;
+
+  /// Why it does not show that the call is right, one sentence each: broken promises first, then
+  /// the verdicts', that nothing of out was judged, the agreement's, the memory's, the mask's.
   std::vector<std::string> reasons() const;
 };
 

@@ -35,8 +35,8 @@ Json to_json(const Agreement& agreement) {
           {"lse_bound", agreement.lse_bound}};
 }
 
-Json to_json(const Verdict& theirs, const Agreement& beside) {
-  return {{"ok", theirs.ok && beside.ok},
+Json to_json(const Verdict& theirs, const Agreement& beside, bool says_nothing) {
+  return {{"ok", theirs.ok && beside.ok && !says_nothing},
           {"error_max", theirs.error_max},
           {"error_rms", theirs.error_rms},
           {"bound", theirs.bound_max},
@@ -62,45 +62,49 @@ Json to_json(const StepTimes& ms) {
 
 Json report_json(const Report& report) {
   const Verdict& verdict = report.verdict;
-  return {{"ok", report.ok},
-          {"error_max", verdict.error_max},
-          {"error_rms", verdict.error_rms},
-          {"bound", verdict.bound_max},
-          {"bound_rms", verdict.bound_rms},
-          {"lse_error", verdict.lse_error},
-          {"lse_bound", verdict.lse_bound},
-          {"max_scores_error", verdict.max_scores_error},
-          {"max_scores_bound", verdict.max_scores_bound},
-          {"weights_error", verdict.weights_error},
-          {"weights_bound", verdict.weights_bound},
-          {"naive_max", verdict.naive_max},
-          {"naive_rms", verdict.naive_rms},
-          {"spread", report.unjudged.spread},
-          {"odd_scales", report.unjudged.scale},
-          {"overflow", report.unjudged.overflow},
-          {"reasons", report.reasons()},
-          {"mask", report.mask_verdict ? to_json(*report.mask_verdict) : Json()},
-          {"agreement", report.agreement ? to_json(*report.agreement) : Json()},
-          {"expected",
-           report.their_verdict ? to_json(*report.their_verdict, *report.their_agreement) : Json()},
-          {"mask_disagreements", report.mask_disagreements},
-          {"undefined", to_json(report.undefined)},
-          {"times_ms", to_json(report.ms)}};
+  return {
+      {"ok", report.shows_right()},
+      {"error_max", verdict.error_max},
+      {"error_rms", verdict.error_rms},
+      {"bound", verdict.bound_max},
+      {"bound_rms", verdict.bound_rms},
+      {"lse_error", verdict.lse_error},
+      {"lse_bound", verdict.lse_bound},
+      {"max_scores_error", verdict.max_scores_error},
+      {"max_scores_bound", verdict.max_scores_bound},
+      {"weights_error", verdict.weights_error},
+      {"weights_bound", verdict.weights_bound},
+      {"judged", report.judged()},
+      {"naive_max", verdict.naive_max},
+      {"naive_rms", verdict.naive_rms},
+      {"spread", report.unjudged.spread},
+      {"odd_scales", report.unjudged.scale},
+      {"overflow", report.unjudged.overflow},
+      {"reasons", report.reasons()},
+      {"mask", report.mask_verdict ? to_json(*report.mask_verdict) : Json()},
+      {"agreement", report.agreement ? to_json(*report.agreement) : Json()},
+      {"expected", report.their_verdict ? to_json(*report.their_verdict, *report.their_agreement,
+                                                  report.says_nothing(report.their_unjudged))
+                                        : Json()},
+      {"mask_disagreements", report.mask_disagreements},
+      {"undefined", to_json(report.undefined)},
+      {"times_ms", to_json(report.ms)}};
 }
 
 Json gradients_json(const std::map<std::string, GradientVerdict>& gradients) {
   Json json = Json::object();
   for (const auto& [name, verdict] : gradients) {
-    json[name] = {{"ok", verdict.ok},
+    json[name] = {{"ok", verdict.shows_right()},
                   {"error_max", verdict.error_max},
                   {"error_rms", verdict.error_rms},
                   {"bound", verdict.bound_max},
                   {"bound_rms", verdict.bound_rms},
                   {"naive_max", verdict.naive_max},
                   {"naive_rms", verdict.naive_rms},
+                  {"judged", verdict.judged()},
                   {"spread", verdict.spread},
                   {"overflow", verdict.overflow},
-                  {"reasons", verdict.reasons}};
+                  {"reasons", verdict.why_not_right(name)}};
   }
   return json;
 }

@@ -31,6 +31,8 @@ struct UnjudgedCounts {
   std::int64_t spread = 0;
   std::int64_t scale = 0;
   std::int64_t overflow = 0;
+
+  std::int64_t all() const { return spread + scale + overflow; }
 };
 
 /// A result and the reference that it is judged by. Both are NaN where the result is not judged, so

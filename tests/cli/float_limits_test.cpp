@@ -83,6 +83,17 @@ Ended check(const std::string& keys, DType dtype, const std::function<void(CallF
   return on_cpu(words);
 }
 
+// Nothing is wrong, and nothing is shown to be right.
+void require_nothing_judged(const Ended& ended, const std::string& name) {
+  CHECK(ended.status == 1);
+  const nlohmann::json report = ended.json();
+  CHECK(report["ok"] == false);
+  const nlohmann::json of = name == "out" ? report : report["gradients"][name];
+  CHECK(of["ok"] == false);
+  CHECK(of["judged"] == 0);
+  CHECK_THAT(report["reasons"].dump(), ContainsSubstring("nothing of " + name + " was judged"));
+}
+
 }  // namespace
 
 TEST_CASE("cli: check judges an out of f8e4m3 where v has infinities") {
@@ -198,7 +209,7 @@ TEST_CASE("cli: check leaves out what overflows before a scale, or in a factor o
           }
         });
     INFO(factor.err << factor.out);
-    CHECK(factor.status == 0);
+    require_nothing_judged(factor, "out");
     CHECK(factor.json()["overflow"] == kHeads * kQLen * kDim);
   }
 }
@@ -236,6 +247,19 @@ TEST_CASE("cli: check judges gradients in f16 whose dP is beyond its greatest nu
   CHECK(ended.status == 0);
 }
 
+TEST_CASE("cli: check does not say ok where nothing of a gradient was judged") {
+  const Ended ended = check(kGradients, f32, [](CallFile& file) {
+    for (std::int64_t row = 0; row < kHeads * kQLen; ++row) file.multiply_row("q", row, 1e9);
+  });
+  INFO(ended.err << ended.out);
+  for (const char* const name : {"dq", "dk", "dv"}) require_nothing_judged(ended, name);
+  CHECK(ended.json()["judged"] == kHeads * kQLen * kDim);
+  const Ended usual = check(kGradients, f32, [](CallFile&) {});
+  CHECK(usual.status == 0);
+  CHECK(usual.json()["judged"] == kHeads * kQLen * kDim);
+  CHECK(usual.json()["gradients"]["dk"]["judged"] == kHeads * kKvLen * kDim);
+}
+
 TEST_CASE("cli: check leaves out what an out_scale near 0 reaches") {
   for (const char* const value : {"0", "1e-40", "inf", "nan"}) {
     CAPTURE(value);
@@ -243,7 +267,7 @@ TEST_CASE("cli: check leaves out what an out_scale near 0 reaches") {
         check(R"(, "out_dtype": "f8e4m3", "out_scale": "sa", "scalars": {"sa": {"dtype": "f32"}})",
               f32, [](CallFile&) {}, {"--scalar", std::string("sa=") + value});
     INFO(ended.err << ended.out);
-    CHECK(ended.status == 0);
+    require_nothing_judged(ended, "out");
     CHECK(ended.json()["odd_scales"] == kHeads * kQLen * kDim);
     CHECK_THAT(ended.err, ContainsSubstring("note: out_scale:1:1: out_scale is "));
   }

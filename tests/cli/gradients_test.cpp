@@ -74,6 +74,43 @@ TEST_CASE("cli: check judges gradients of a row whose scores are NAN or infinite
   }
 }
 
+std::string f32_spec_of(const std::string& mods) {
+  return R"json({"dtype": "f32", "head_dim": 16, "outputs": ["out", "lse"],
+                 "gradients": ["q", "k", "v"], )json" +
+         mods + "}";
+}
+
+TEST_CASE("cli: check says once where score_mod has no derivative, and of no other gradient") {
+  const Folder folder;
+  const std::string spec =
+      folder.write("s.json", f32_spec_of(R"json("score_mod": "tanh(score / 0.0f)")json"));
+  const Ended checked = on_cpu({"check", spec, "--inputs", "random:1,2,2,33,40", "--json"});
+  INFO(checked.out << checked.err);
+  CHECK(checked.status == 1);
+  const nlohmann::json report = checked.json();
+  REQUIRE(report["reasons"].size() == 1);
+  CHECK_THAT(report["reasons"][0].get<std::string>(),
+             ContainsSubstring("score_mod has no derivative at b 0, h 0, row ") &&
+                 ContainsSubstring("the chain rule gives nan"));
+  CHECK(report["gradients"]["dq"]["ok"] == false);
+  CHECK(report["gradients"]["dk"]["ok"] == false);
+  CHECK(report["gradients"]["dv"]["ok"] == true);
+}
+
+TEST_CASE("cli: an element that mask_mod drops needs no derivative") {
+  const Folder folder;
+  const auto check = [&](const char* mask) {
+    const std::string mods =
+        R"json("score_mod": "tanh(score / (q_idx - kv_idx))", "mask_mod": ")json";
+    const std::string spec = folder.write("s.json", f32_spec_of(mods + mask + "\""));
+    return on_cpu({"check", spec, "--inputs", "random:1,2,2,33,40"});
+  };
+  const Ended dropped = check("q_idx > kv_idx");
+  INFO(dropped.out << dropped.err);
+  CHECK(dropped.status == 0);
+  CHECK(check("q_idx >= kv_idx").status == 1);
+}
+
 std::string packed_spec_of(const std::string& dtype) {
   return R"json({"dtype": ")json" + dtype + R"json(", "head_dim": 16,
   "layout": "packed", "block": [32, 32], "mask_mod": "q_idx >= kv_idx",
@@ -158,6 +195,56 @@ TEST_CASE("cli: check --expect judges the gradients that run wrote") {
     CHECK_FALSE(without.json()["expected"]["gradients"].contains(name));
     element = kept;
   }
+}
+
+TEST_CASE("cli: check --expect says that the call may lack dlse") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({"dtype": "f32", "head_dim": 16,
+    "outputs": ["out", "lse"], "gradients": ["q", "v"]})json");
+  const std::vector<std::int64_t> sizes = {1, 1, 4, 16};
+  TensorFile call;
+  for (const char* const name : {"q", "k", "v", "dout", "dlse"}) {
+    Tensor& tensor = call.tensors
+                         .emplace(name, Tensor::zeros(f32, name == std::string("dlse")
+                                                               ? std::vector<std::int64_t>{1, 1, 4}
+                                                               : sizes))
+                         .first->second;
+    for (std::int64_t i = 0; i < tensor.numel(); ++i) {
+      static_cast<float*>(tensor.data())[i] = static_cast<float>(i * 7 % 11) - 5;
+    }
+  }
+  const auto write = [&](const char* file, const TensorFile& from, const std::string& left_out) {
+    std::map<std::string, TensorView> tensors;
+    for (const auto& [name, tensor] : from.tensors) {
+      if (name != left_out) tensors.emplace(name, tensor.view());
+    }
+    write_safetensors(folder.path(file), tensors);
+    return folder.path(file);
+  };
+  const std::string whole = write("whole.safetensors", call, "");
+  const std::string bare = write("bare.safetensors", call, "dlse");
+  const std::string result = folder.path("result.safetensors");
+  REQUIRE(on_cpu({"run", spec, "--inputs", whole, "--outputs", result}).status == 0);
+  CHECK(on_cpu({"check", spec, "--inputs", whole, "--expect", result}).status == 0);
+
+  const Ended lacking = on_cpu({"check", spec, "--inputs", bare, "--expect", result});
+  CHECK(lacking.status == 1);
+  CHECK_THAT(lacking.out, ContainsSubstring("this call has no dlse: where lse takes part in") &&
+                              ContainsSubstring("into the file of --inputs"));
+  TensorFile both = read_safetensors(result);
+  both.tensors.emplace("dlse", std::move(call.tensors.at("dlse")));
+  const std::string with_dlse = write("both.safetensors", both, "");
+  const Ended elsewhere =
+      on_cpu({"check", spec, "--inputs", bare, "--expect", with_dlse, "--json"});
+  CHECK(elsewhere.status == 1);
+  CHECK_THAT(elsewhere.json()["reasons"].back().get<std::string>(),
+             ContainsSubstring("the file of --expect holds dlse, which is read from the file of"));
+
+  static_cast<float*>(both.tensors.at("dv").data())[0] += 1;  // which does not depend on dlse
+  const Ended other = on_cpu(
+      {"check", spec, "--inputs", whole, "--expect", write("wrong.safetensors", both, "dlse")});
+  CHECK(other.status == 1);
+  CHECK_THAT(other.out, !ContainsSubstring("no dlse"));
 }
 
 TEST_CASE("cli: check --expect takes a result and all inputs of a call in one file") {

@@ -106,3 +106,18 @@ TEST_CASE("gradient rule: an infinite reference widens no bound") {
   one.got[5] += 0.1;
   CHECK_FALSE(judge_gradient(one, f16).ok);
 }
+
+TEST_CASE("gradient rule: where all elements are left out it says so") {
+  ComparedGradient one = sound();
+  one.overflow.assign(8, GradientSizes::kUnknown);
+  const GradientVerdict nothing = judge_gradient(one, f32);
+  CHECK(nothing.ok);
+  CHECK(nothing.says_nothing());
+  CHECK_FALSE(nothing.shows_right());
+  CHECK(nothing.why_not_right("d_bias").size() == 1);
+  one.overflow[kOdd] = 0;
+  const GradientVerdict little = judge_gradient(one, f32);
+  CHECK(little.judged() == 1);
+  CHECK(little.shows_right());
+  CHECK(little.why_not_right("d_bias").empty());
+}
