@@ -43,10 +43,11 @@ namespace tilewright::verify {
 // that they widen no bound of the others.
 //
 // A score that lies within rounding of a kink of score_mod has either side's derivative
-// (kinks.hpp). By how much that changes an element, which is no error, is taken off its error, and
-// off naive's. So is what terms bring whose P is below kLeastSureWeight: exp2 gives 0 for it, and
-// the element lacks its terms, of dq P |dP - delta| |f'| |k| scale, and no more. It shows where
-// nothing else is in the element, as where a sink is 86 to 104 above all scores.
+// (kinks.hpp). By how much that changes an element, which is no error, is added to its bound, and
+// taken off naive's error; the RMS bound grows by what that takes off the RMS error. So is what
+// terms bring whose P is below kLeastSureWeight: exp2 gives 0 for it, and the element lacks its
+// terms, of dq P |dP - delta| |f'| |k| scale, and no more. It shows where nothing else is in the
+// element, as where a sink is 86 to 104 above all scores.
 //
 // NaN and infinity stand where the reference has them. Those of q, k, v, dout and dlse also spread
 // through dropped elements of a tile that keeps something, where the reference has numbers: an

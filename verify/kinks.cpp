@@ -8,6 +8,7 @@ namespace {
 
 constexpr double kNoise = 0x1p-30;       // of a slope in double
 constexpr double kFloatNoise = 0x1p-10;  // of a slope in float32
+constexpr double kFloatFloor = 0x1p-21;  // of a slope in float32, of the row's greatest
 
 }  // namespace
 
@@ -36,6 +37,16 @@ void Kinks::take(const std::vector<double>& slopes, std::vector<double>& low,
   }
 }
 
+// Of the elements that count.
+double Kinks::greatest_slope() const {
+  double greatest = 0;
+  for (std::size_t c = 0; c < middle_.size(); ++c) {
+    const double slope = std::fabs(middle_[c]);
+    if (errors_[c] > 0 && std::isfinite(slope)) greatest = std::max(greatest, slope);
+  }
+  return greatest;
+}
+
 bool Kinks::look(std::int64_t b, std::int64_t h, std::int64_t row,
                  const std::vector<double>& scores, const std::vector<double>& errors) {
   b_ = b;
@@ -59,13 +70,14 @@ bool Kinks::look(std::int64_t b, std::int64_t h, std::int64_t row,
     std::copy(float_slopes_.begin(), float_slopes_.end(), slopes_.begin());
     take(slopes_, float_low, float_high);
   }
+  const double floor = kFloatFloor * greatest_slope();
   bool any = false;
   for (std::size_t c = 0; c < scores.size(); ++c) {
     const double near = high_[c] - low_[c], far = far_high_[c] - far_low_[c];
     const double size = std::fabs(middle_[c]);
     const double in_float = float_high[c] - float_low[c];
     const bool jumps = near > far / 2 && near > kNoise * (1 + size);
-    const bool jumps_in_float = in_float > kFloatNoise * size + far;
+    const bool jumps_in_float = in_float > kFloatNoise * size + far + floor;
     jumps_[c] = jumps_in_float ? in_float : jumps ? near : 0;
     if (!std::isfinite(jumps_[c])) jumps_[c] = 0;
     any = any || jumps_[c] > 0;

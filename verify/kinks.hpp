@@ -20,8 +20,11 @@ namespace tilewright::verify {
 //
 // A jump is told from a slope that changes smoothly by its width: over 4 e a smooth slope changes
 // about four times as much as over e, and a jump as much. Where float32 gives another derivative
-// than double by more than 2^-10 of it, and by more than a smooth slope changes, score_mod's own
-// rounding has crossed the kink.
+// than double by more than 2^-10 of it, by more than a smooth slope changes, and by more than 2^-21
+// of the row's greatest derivative, score_mod's own rounding has crossed the kink. The last is for
+// derivatives that cancel: that of tanh(x), 1 - t^2, is near 0 where t is near 1, and t is off by
+// two units of 2^-24 and t^2 rounded by one, which is 5 * 2^-24 < 2^-21 of its greatest, 1. Such an
+// error is no jump, and the rule's shares of all terms have room for it.
 
 /// Finds the ambiguous elements of rows. For one thread.
 class Kinks {
@@ -43,6 +46,7 @@ class Kinks {
            std::vector<double>& sums);
 
  private:
+  double greatest_slope() const;
   void slopes_at(double share, const std::vector<double>& scores, std::vector<double>& slopes);
   void take(const std::vector<double>& slopes, std::vector<double>& low, std::vector<double>& high);
 

@@ -121,3 +121,17 @@ TEST_CASE("gradient rule: where all elements are left out it says so") {
   CHECK(little.shows_right());
   CHECK(little.why_not_right("d_bias").empty());
 }
+
+TEST_CASE("gradient rule: an error that a kink allows is shown, with the bound that allows it") {
+  ComparedGradient one = sound();
+  one.ambiguous[kOdd] = 0.5;
+  one.got[kOdd] += 0.25;
+  const GradientVerdict right = judge_gradient(one, f32);
+  CHECK(right.ok);
+  CHECK(right.error_max == 0.25);
+  CHECK(right.bound_max > 0.5);
+  CHECK(right.error_rms > 0.08);
+  CHECK(right.bound_rms >= right.error_rms);
+  one.got[kOdd] += 0.26;
+  CHECK_FALSE(judge_gradient(one, f32).ok);
+}

@@ -1,3 +1,5 @@
+#include "verify/kinks.hpp"
+
 #include <cmath>
 #include <map>
 #include <string>
@@ -133,6 +135,32 @@ TEST_CASE("kinks: away from one there is one derivative") {
       spec_of("if (kv_idx == 0) return 1.01f * score; return score + 0.5f * score * score;");
   CHECK(all_ok(at_0.judge(smooth, smooth)));
   CHECK_FALSE(at_0.judge(bent, smooth).at("dq").ok);
+}
+
+template <typename Score>
+verify::RowSlopes<Score> slopes_of(Score (*derivative)(Score)) {
+  return {.slopes = [derivative](std::int64_t, std::int64_t, std::int64_t, const Score* scores,
+                                 Score* slopes) {
+    for (int c = 0; c < 64; ++c) slopes[c] = derivative(scores[c]);
+  }};
+}
+
+// Of scores of 0, 0.25, 0.5, and so on, with e of the float32 rounding of each.
+template <typename Derivative>
+bool has_kinks(Derivative derivative) {
+  std::vector<double> scores, errors;
+  for (int c = 0; c < 64; ++c) {
+    scores.push_back(c * 0.25);
+    errors.push_back(0x1p-20 * scores.back() + 0x1p-24);
+  }
+  const verify::RowSlopes<double> in_double = slopes_of<double>(derivative);
+  const verify::RowSlopes<float> in_float = slopes_of<float>(derivative);
+  return verify::Kinks(in_double, in_float, scores.size()).look(0, 0, 0, scores, errors);
+}
+
+TEST_CASE("kinks: a derivative that cancels in float32 has none") {
+  CHECK_FALSE(has_kinks([](auto x) { return 1 - std::tanh(x) * std::tanh(x); }));
+  CHECK(has_kinks([](auto x) { return x > 7 ? x - x : x - x + 1; }));
 }
 
 TEST_CASE("kinks: gradients of buffers jump with it") {
