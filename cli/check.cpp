@@ -343,6 +343,7 @@ class CheckVerb : public Verb {
     AllGradients gradients{.ours = judge(inputs.out().view())};
     if (theirs.gradients.empty()) return gradients;
     for (const auto& [name, tensor] : theirs.gradients) results.gradients[name] = tensor.view();
+    results.is_from_elsewhere = true;
     gradients.theirs = judge(theirs.out.view());
     std::erase_if(gradients.theirs,
                   [&](const auto& one) { return !theirs.gradients.contains(one.first); });

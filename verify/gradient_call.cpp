@@ -127,6 +127,7 @@ GradientValues GradientCall::reference(GradientSizes& whole) const {
   whole = {.terms = gradients,
            .own = gradients,
            .named_magnitudes = std::vector<double>(static_cast<std::size_t>(cells_.count())),
+           .named_in_float = std::vector<double>(static_cast<std::size_t>(cells_.count())),
            .ambiguous = gradients,
            .undefined = gradients,
            .overflow = gradients};
@@ -135,7 +136,8 @@ GradientValues GradientCall::reference(GradientSizes& whole) const {
   for (const Parts::Piece* piece : parts_with_scores_) {
     const RowSlopes<float> in_float = slopes_of<float>(float_slopes_, *piece);
     const RowSnippets<float> float_snippets = snippets<float>(in_float_, *piece);
-    FloatSearch search{.greatest_dx = greatest_of(spec_.dtype)};
+    FloatSearch search{.greatest_dx = greatest_of(spec_.dtype),
+                       .has_float_terms = results_.has_float_terms(spec_.dtype)};
     if (!spec_.score_mod.empty()) {
       search.slopes = &in_float;
       search.snippets = &float_snippets;
@@ -154,6 +156,7 @@ GradientValues GradientCall::reference(GradientSizes& whole) const {
     whole.row_scores.insert(whole.row_scores.end(), sizes.row_scores.begin(),
                             sizes.row_scores.end());
     add_cells(sizes.named_magnitudes, false, whole.named_magnitudes);
+    add_cells(sizes.named_in_float, false, whole.named_in_float);
     add_part(sizes.ambiguous, *piece, false, whole.ambiguous);
     add_part(sizes.undefined, *piece, false, whole.undefined);
     add_part(sizes.overflow, *piece, false, whole.overflow);
@@ -172,6 +175,14 @@ GradientValues GradientCall::naive(std::size_t draw) const {
   };
   if (spec_.dtype != DType::f32) rounding.tile = to(spec_.dtype);
   if (spec_.output_dtype() != DType::f32) rounding.out = to(spec_.output_dtype());
+  return naive(rounding);
+}
+
+GradientValues GradientCall::naive_in_float() const {
+  return naive(GradientRounding<float>());
+}
+
+GradientValues GradientCall::naive(const GradientRounding<float>& rounding) const {
   GradientValues whole = zeros();
   for (const Parts::Piece* piece : parts_with_scores_) {
     add_part(

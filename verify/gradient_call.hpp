@@ -27,6 +27,15 @@ struct GradientResults {
   std::optional<TensorView> dlse = {};
   std::map<std::string, TensorView> gradients = {};  ///< "dq", "dk", "dv", "d_slopes"
   bool fast_math = false;  ///< the kernel's snippets use fast functions (uses_fast_math)
+  /// Not of this project's kernels: terms of buffers and scalars may be rounded to the spec's
+  /// dtype.
+  bool is_from_elsewhere = false;
+
+  /// Whether gradients of buffers and scalars are held to float32's terms (gradient_rule.hpp).
+  /// Without out delta has the roundings of 16 bits.
+  bool has_float_terms(DType spec_dtype) const {
+    return spec_dtype != DType::f32 && out && !is_from_elsewhere;
+  }
 };
 
 /// A call of the backward pass, computed once more.
@@ -40,6 +49,8 @@ class GradientCall {
   GradientValues reference(GradientSizes& sizes) const;
   /// As a naive implementation has it. @param draw 0: rounds to nearest; another one stochastically
   GradientValues naive(std::size_t draw) const;
+  /// With S, P, dP and dS in float32.
+  GradientValues naive_in_float() const;
   /// Not 0 where NaN and infinity of the inputs and of scores may be. @param sizes of reference
   GradientValues spread(const GradientSizes& sizes) const;
   /// Where score_mod's derivative is not what it says; empty where it is.
@@ -53,6 +64,7 @@ class GradientCall {
 
  private:
   GradientValues zeros() const;
+  GradientValues naive(const GradientRounding<float>& rounding) const;
   DenseProblem read(const Parts::Piece& piece) const;
   GradientInputs inputs(const Parts::Piece& piece) const;
   template <typename Score, typename Interpretation>

@@ -30,10 +30,12 @@ GradientRowSizes::GradientRowSizes(const DenseProblem& problem, const GradientIn
       own_(of_dy_.size()),
       lost_(of_dy_.size()),
       errors_(of_dy_.size()),
+      of_products_(of_dy_.size()),
       undefined_elements_(of_dy_.size()),
       terms_(static_cast<std::size_t>(inputs.cells)),
       owns_(terms_.size()),
       magnitudes_(terms_.size()),
+      in_float_(terms_.size()),
       ambiguous_(terms_.size()),
       undefined_(terms_.size()) {
   if (search.slopes != nullptr) kinks_.emplace(slopes, *search.slopes, of_dy_.size());
@@ -139,16 +141,41 @@ void GradientRowSizes::add_to_cells(const GradientRow<double>& row, bool has_kin
   slopes_.add_magnitudes(row.b, row.h, row.row, scores, own_.data(), owns_.data());
   slopes_.add_magnitudes(row.b, row.h, row.row, scores, lost_.data(), ambiguous_.data());
   slopes_.add_magnitudes(row.b, row.h, row.row, scores, row.dy.data(), magnitudes_.data());
+  if (search_.has_float_terms) add_float_terms(row);
   if (!has_kinks) return;
   kinks_->add(row.scores, row.dy, ambiguous_);
   kinks_->add(row.scores, weight_, terms_);
   kinks_->add(row.scores, own_, owns_);
 }
 
+// Each term by what its P and its dP - delta may be off by. Forward's lse has errors of the row's
+// scores too.
+void GradientRowSizes::add_float_terms(const GradientRow<double>& row) {
+  const double of_scores = kShareOfProducts * static_cast<double>(problem_.q.width);
+  const double of_dp =
+      std::max(kShareOfTerms, kShareOfProducts * static_cast<double>(problem_.v.width));
+  const double of_indices = search_.slopes == nullptr ? 0 : kErrorOfIndices;
+  double greatest = 0;
+  for (std::size_t c = 0; c < row.columns(); ++c) {
+    of_products_[c] = 0;
+    if (row.p[c] == 0) continue;
+    of_products_[c] = of_scores * size_of_dot(row.q(), row.k(c), problem_.q.width) *
+                      std::fabs(problem_.scale * row.slope[c]);
+    if (row.p[c] >= kLeastWeight) greatest = std::max(greatest, of_products_[c]);
+  }
+  for (std::size_t c = 0; c < row.columns(); ++c) {
+    const double error = of_products_[c] + greatest + of_indices;
+    of_products_[c] = own_[c] + error * std::fabs(row.dy[c]) + of_dp * weight_[c];
+  }
+  slopes_.add_magnitudes(row.b, row.h, row.row, row.scores.data(), of_products_.data(),
+                         in_float_.data());
+}
+
 void GradientRowSizes::add_cells_to(GradientSizes& sizes) const {
   add_cells(terms_, false, sizes.terms.named);
   add_cells(owns_, false, sizes.own.named);
   add_cells(magnitudes_, false, sizes.named_magnitudes);
+  add_cells(in_float_, false, sizes.named_in_float);
   add_cells(ambiguous_, false, sizes.ambiguous.named);
   add_cells(undefined_, false, sizes.undefined.named);
   sizes.row_scores.insert(sizes.row_scores.end(), row_scores_.begin(), row_scores_.end());

@@ -39,6 +39,7 @@ class GradientRowSizes {
   void add_lost(const GradientRow<double>& row, std::size_t c);
   void add_ambiguity(const GradientRow<double>& row, std::size_t c);
   void add_to_cells(const GradientRow<double>& row, bool has_kinks);
+  void add_float_terms(const GradientRow<double>& row);
 
   const DenseProblem& problem_;
   const GradientInputs& inputs_;
@@ -46,12 +47,12 @@ class GradientRowSizes {
   const FloatSearch& search_;
   GradientSizes& sizes_;
   std::optional<Kinks> kinks_;
-  std::vector<double> of_dy_, weight_, own_, lost_, errors_;
+  std::vector<double> of_dy_, weight_, own_, lost_, errors_, of_products_;
   std::vector<double> undefined_elements_;  // NaN, else 0
   double of_delta_ = 0;
   double share_of_terms_ = 0;  // what fast functions may change of the row's
   std::vector<double> row_scores_ = {};
-  std::vector<double> terms_, owns_, magnitudes_, ambiguous_, undefined_;  // of cells
+  std::vector<double> terms_, owns_, magnitudes_, in_float_, ambiguous_, undefined_;  // of cells
 };
 
 }  // namespace tilewright::verify

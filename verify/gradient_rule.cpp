@@ -117,13 +117,13 @@ void find_nearest(const ComparedGradient& one, double base, GradientVerdict& ver
 }
 
 // Elements that are judged together.
-GradientVerdict judge_group(const ComparedGradient& one, DType spec_dtype) {
+GradientVerdict judge_group(const ComparedGradient& one) {
   GradientVerdict verdict;
   measure_naive(one, verdict);
   const MaxAndRms reference = size_of(one, [&](std::size_t i) { return one.reference[i]; });
   const MaxAndRms own = size_of(one, [&](std::size_t i) { return own_of(one, i); });
   const auto ulp = [&](double magnitude) {
-    return std::max(ulp_at(one.dtype, magnitude), ulp_at(spec_dtype, magnitude));
+    return std::max(ulp_at(one.dtype, magnitude), ulp_at(one.dtype_of_terms, magnitude));
   };
   const double floor = one.share_of_terms * greatest_of(one.terms, one) +
                        one.share_of_magnitudes * greatest_of(one.magnitudes, one);
@@ -154,8 +154,15 @@ ComparedGradient group_of(const ComparedGradient& whole, bool overflowing) {
   return group;
 }
 
-// Takes the errors that come nearer to their bounds.
-void merge(const GradientVerdict& from, GradientVerdict& verdict) {
+}  // namespace
+
+std::vector<std::string> GradientVerdict::why_not_right(const std::string& name) const {
+  std::vector<std::string> all = reasons;
+  if (says_nothing()) all.push_back(nothing_judged(name));
+  return all;
+}
+
+void take_nearer(const GradientVerdict& from, GradientVerdict& verdict) {
   if (from.error_max * verdict.bound_max > verdict.error_max * from.bound_max) {
     verdict.error_max = from.error_max;
     verdict.bound_max = from.bound_max;
@@ -167,23 +174,16 @@ void merge(const GradientVerdict& from, GradientVerdict& verdict) {
     verdict.naive_rms = from.naive_rms;
   }
   verdict.reasons.insert(verdict.reasons.end(), from.reasons.begin(), from.reasons.end());
+  verdict.ok = verdict.reasons.empty();
 }
 
-}  // namespace
-
-std::vector<std::string> GradientVerdict::why_not_right(const std::string& name) const {
-  std::vector<std::string> all = reasons;
-  if (says_nothing()) all.push_back(nothing_judged(name));
-  return all;
-}
-
-GradientVerdict judge_gradient(ComparedGradient one, DType spec_dtype) {
+GradientVerdict judge_gradient(ComparedGradient one) {
   GradientVerdict unjudged;
   leave_out(one, unjudged);
   const bool has_overflow =
       std::any_of(one.overflow.begin(), one.overflow.end(), [](double mark) { return mark != 0; });
-  GradientVerdict verdict = judge_group(has_overflow ? group_of(one, false) : one, spec_dtype);
-  if (has_overflow) merge(judge_group(group_of(one, true), spec_dtype), verdict);
+  GradientVerdict verdict = judge_group(has_overflow ? group_of(one, false) : one);
+  if (has_overflow) take_nearer(judge_group(group_of(one, true)), verdict);
   verdict.elements = static_cast<std::int64_t>(one.got.size());
   verdict.spread = unjudged.spread;
   verdict.overflow = unjudged.overflow;

@@ -38,6 +38,23 @@ namespace tilewright::verify {
 //           that have a weight in float32, times A's term: an error of 2^-11 of a score changes its
 //           weight by that share, and the denominator's of forward by as much.
 //
+// Buffers and scalars of a spec in 16 bits. Its kernels compute P, dP, delta and dY in float32 from
+// products of 16-bit numbers, which are exact, and round them for matrix products alone. A result
+// of theirs for a known out must also be right for a naive that keeps S, P, dP and dY in float32,
+// with the ulp of the gradient's dtype, and in place of 2^-22 A + own the sum over the element's
+// terms of
+//
+//   |dY g| (2^-22 m + E) + max(2^-22, 2^-27 v_head_dim) A's term     and what fast functions add
+//
+//   E       2^-27 head_dim (X + the row's X), and 2^-15 where there is a score_mod; X is
+//           |scale f'| sum |q k|, and the row's X the greatest with a weight in float32
+//   2^-27   A tensor core adds 16 products at a time to what it has, and loses at most 2^-23 of the
+//           sum, head_dim / 16 times. lse, from forward, has as much of the row's scores.
+//   2^-15   16-bit kernels on GPUs round a float times q_idx - kv_idx relative to a tile's first
+//           indices, so a score is off by an ulp of 256 times the float (docs/math.md): 2^-15 below
+//           2. That is a 64th of what forward's lse may be off by. A greater float has greater
+//           errors, of either sign, in a sum that here adds up magnitudes.
+//
 // All of these are of the elements whose reference, rounded to the gradient's dtype, is finite, and
 // that are not left out. Finite elements that float32 may not hold are judged among themselves, so
 // that they widen no bound of the others.
@@ -57,6 +74,8 @@ namespace tilewright::verify {
 inline constexpr double kShareOfTerms = 0x1p-22;
 inline constexpr double kShareOfScore = 0x1p-22;
 inline constexpr double kShareOfFastFunctions = 0x1p-10;
+inline constexpr double kShareOfProducts = 0x1p-27;  ///< for each column of the product
+inline constexpr double kErrorOfIndices = 0x1p-15;
 
 /// One gradient of a call, element by element.
 struct ComparedGradient {
@@ -72,6 +91,8 @@ struct ComparedGradient {
   std::vector<double> overflow = {};    ///< as GradientSizes has it
   double share_of_terms = kShareOfTerms;
   double share_of_magnitudes = 0;  ///< sqrt(n) 2^-24
+  /// The dtype whose ulp counts besides `dtype`'s: what terms are rounded to.
+  DType dtype_of_terms = DType::f32;
 };
 
 struct GradientVerdict {
@@ -99,7 +120,11 @@ struct GradientVerdict {
   std::vector<std::string> why_not_right(const std::string& name) const;
 };
 
+/// Takes the errors of another verdict on the same gradient that come nearer to their bounds, and
+/// adds its reasons.
+void take_nearer(const GradientVerdict& from, GradientVerdict& verdict);
+
 /// Applies the rule.
-GradientVerdict judge_gradient(ComparedGradient gradient, DType spec_dtype);
+GradientVerdict judge_gradient(ComparedGradient gradient);
 
 }  // namespace tilewright::verify

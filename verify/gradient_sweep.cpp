@@ -70,6 +70,7 @@ GradientValues sweep_reference(const DenseProblem& problem, const GradientInputs
   sizes = {.terms = zeros_for(problem, inputs),
            .own = zeros_for(problem, inputs),
            .named_magnitudes = std::vector<double>(static_cast<std::size_t>(inputs.cells)),
+           .named_in_float = std::vector<double>(static_cast<std::size_t>(inputs.cells)),
            .ambiguous = zeros_for(problem, inputs),
            .undefined = zeros_for(problem, inputs),
            .overflow = zeros_for(problem, inputs)};

@@ -60,6 +60,9 @@ struct GradientSizes {
   GradientValues own;
   /// Of the cells of GradientInputs::named: what they sum, each term by its magnitude.
   std::vector<double> named_magnitudes;
+  /// What they may be off by where terms are float32's and products those of 16 bits; 0 unless
+  /// FloatSearch::has_float_terms (gradient_rule.hpp).
+  std::vector<double> named_in_float;
   /// How far each element may be off: by kinks (kinks.hpp), and by weights that may be 0 in kernels
   /// (kLeastSureWeight).
   GradientValues ambiguous;
@@ -84,6 +87,7 @@ struct FloatSearch {
   double share_of_score = 0x1p-20;               ///< what score_mod rounds, of the score
   double share_of_terms = 0;  ///< what fast functions may change of a term, for each unit of score
   double greatest_dx = std::numeric_limits<float>::max();  ///< of what dX is rounded to
+  bool has_float_terms = false;  ///< GradientSizes::named_in_float is wanted
 };
 
 /// Of the gradients of a call, all 0.

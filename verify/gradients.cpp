@@ -51,6 +51,16 @@ void add_magnitudes(const GradientCall& call, const GradientSizes& sizes, Compar
   one.share_of_magnitudes = std::sqrt(std::max(elements, 1.0)) * 0x1p-24;
 }
 
+// Of a buffer or scalar, whose terms kernels have in float32.
+ComparedGradient with_float_terms(const GradientCall& call, const GradientSizes& sizes,
+                                  const GradientValues& naive, ComparedGradient one) {
+  one.naive = {part_of(call, naive, one.name)};
+  one.own = call.cells().of(one.name.substr(2), sizes.named_in_float);
+  one.share_of_terms -= kShareOfTerms;
+  one.dtype_of_terms = DType::f32;
+  return one;
+}
+
 // scale: the call's. Kernels multiply the sums of dq and dk by it in the end.
 void mark_large_sums(double scale, ComparedGradient& one) {
   const bool is_scaled = one.name == "dq" || one.name == "dk";
@@ -78,10 +88,13 @@ std::map<std::string, GradientVerdict> judge_gradients(const Spec& spec, const P
   const std::size_t draws = spec.dtype == DType::f32 ? 1 : 4;
   for (std::size_t draw = 0; draw < draws; ++draw) naive.push_back(call.naive(draw));
 
+  const bool has_float_terms = call.cells().count() > 0 && results.has_float_terms(spec.dtype);
+  const GradientValues in_float = has_float_terms ? call.naive_in_float() : GradientValues();
+
   const double typical = typical_score(sizes.row_scores);
   std::map<std::string, GradientVerdict> verdicts;
   for (const auto& [name, view] : results.gradients) {
-    ComparedGradient one{.name = name, .dtype = view.dtype};
+    ComparedGradient one{.name = name, .dtype = view.dtype, .dtype_of_terms = spec.dtype};
     one.got = written(spec, call, name, view);
     one.reference = part_of(call, reference, name);
     one.terms = part_of(call, sizes.terms, name);
@@ -90,10 +103,13 @@ std::map<std::string, GradientVerdict> judge_gradients(const Spec& spec, const P
     one.spread = part_of(call, spread, name);
     one.overflow = part_of(call, sizes.overflow, name);
     for (const GradientValues& draw : naive) one.naive.push_back(part_of(call, draw, name));
-    if (name.starts_with("d_")) add_magnitudes(call, sizes, one);
+    const bool is_named = name.starts_with("d_");
+    if (is_named) add_magnitudes(call, sizes, one);
     one.share_of_terms += kShareOfFastFunctions * typical;
     mark_large_sums(scale_of(spec, problem), one);
-    verdicts.emplace(name, judge_gradient(std::move(one), spec.dtype));
+    GradientVerdict& verdict = verdicts[name] = judge_gradient(one);
+    if (!is_named || !has_float_terms) continue;
+    take_nearer(judge_gradient(with_float_terms(call, sizes, in_float, std::move(one))), verdict);
   }
   const std::string doubt = call.find_wrong_derivative();
   if (doubt.empty()) return verdicts;

@@ -39,15 +39,15 @@ ComparedGradient with_huge_element(double got) {
 }
 
 void require_left_out(ComparedGradient one) {
-  const GradientVerdict right = judge_gradient(one, f32);
+  const GradientVerdict right = judge_gradient(one);
   CAPTURE(right.reasons);
   CHECK(right.ok);
   CHECK(right.spread + right.overflow == 1);
-  const GradientVerdict usual = judge_gradient(sound(), f32);
+  const GradientVerdict usual = judge_gradient(sound());
   CHECK(right.naive_max == 0);
   CHECK(right.bound_max <= usual.bound_max);
   one.got[5] += 0.01;
-  CHECK_FALSE(judge_gradient(one, f32).ok);
+  CHECK_FALSE(judge_gradient(one).ok);
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ TEST_CASE("gradient rule: an element that is left out widens no bound") {
     ComparedGradient spread = with_huge_element(odd);
     spread.spread[kOdd] = 1;
     require_left_out(spread);
-    CHECK_FALSE(judge_gradient(with_huge_element(odd), f32).ok);
+    CHECK_FALSE(judge_gradient(with_huge_element(odd)).ok);
   }
   for (const double any : {kNan, 0.0, 3e37}) {
     CAPTURE(any);
@@ -74,49 +74,49 @@ TEST_CASE("gradient rule: an element that is left out widens no bound") {
 TEST_CASE("gradient rule: a finite element that may overflow is judged") {
   ComparedGradient one = with_huge_element(3e37);
   one.overflow[kOdd] = GradientSizes::kMayBeInfinite;
-  CHECK(judge_gradient(one, f32).ok);
-  CHECK(judge_gradient(one, f32).overflow == 0);
+  CHECK(judge_gradient(one).ok);
+  CHECK(judge_gradient(one).overflow == 0);
   one.got[kOdd] = 0;
-  CHECK_FALSE(judge_gradient(one, f32).ok);
+  CHECK_FALSE(judge_gradient(one).ok);
 }
 
 TEST_CASE("gradient rule: a finite element that may overflow widens no bound of the others") {
   ComparedGradient one = with_huge_element(3e37);
   one.overflow[kOdd] = GradientSizes::kMayBeInfinite;
   one.got[5] += 0.01;
-  CHECK_FALSE(judge_gradient(one, f32).ok);
+  CHECK_FALSE(judge_gradient(one).ok);
 }
 
 TEST_CASE("gradient rule: what an element may be off by for its rows' scores is its own") {
   ComparedGradient one = sound();
   one.own[kOdd] = 100;
   one.got[kOdd] += 90;
-  CHECK(judge_gradient(one, f32).ok);
+  CHECK(judge_gradient(one).ok);
   one.got[5] += 0.01;
-  CHECK_FALSE(judge_gradient(one, f32).ok);
+  CHECK_FALSE(judge_gradient(one).ok);
 }
 
 TEST_CASE("gradient rule: an infinite reference widens no bound") {
   ComparedGradient one = with_huge_element(kInf);
-  one.dtype = f16;
-  const GradientVerdict right = judge_gradient(one, f16);
+  one.dtype = one.dtype_of_terms = f16;
+  const GradientVerdict right = judge_gradient(one);
   CAPTURE(right.reasons);
   CHECK(right.ok);
   CHECK(right.bound_max < 0.1);
   one.got[5] += 0.1;
-  CHECK_FALSE(judge_gradient(one, f16).ok);
+  CHECK_FALSE(judge_gradient(one).ok);
 }
 
 TEST_CASE("gradient rule: where all elements are left out it says so") {
   ComparedGradient one = sound();
   one.overflow.assign(8, GradientSizes::kUnknown);
-  const GradientVerdict nothing = judge_gradient(one, f32);
+  const GradientVerdict nothing = judge_gradient(one);
   CHECK(nothing.ok);
   CHECK(nothing.says_nothing());
   CHECK_FALSE(nothing.shows_right());
   CHECK(nothing.why_not_right("d_bias").size() == 1);
   one.overflow[kOdd] = 0;
-  const GradientVerdict little = judge_gradient(one, f32);
+  const GradientVerdict little = judge_gradient(one);
   CHECK(little.judged() == 1);
   CHECK(little.shows_right());
   CHECK(little.why_not_right("d_bias").empty());
@@ -126,12 +126,12 @@ TEST_CASE("gradient rule: an error that a kink allows is shown, with the bound t
   ComparedGradient one = sound();
   one.ambiguous[kOdd] = 0.5;
   one.got[kOdd] += 0.25;
-  const GradientVerdict right = judge_gradient(one, f32);
+  const GradientVerdict right = judge_gradient(one);
   CHECK(right.ok);
   CHECK(right.error_max == 0.25);
   CHECK(right.bound_max > 0.5);
   CHECK(right.error_rms > 0.08);
   CHECK(right.bound_rms >= right.error_rms);
   one.got[kOdd] += 0.26;
-  CHECK_FALSE(judge_gradient(one, f32).ok);
+  CHECK_FALSE(judge_gradient(one).ok);
 }

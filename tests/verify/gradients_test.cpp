@@ -78,9 +78,19 @@ struct Call {
                        mask, bindings, buffers);
   }
 
-  std::map<std::string, GradientVerdict> judge(bool fast_math = false) const {
-    verify::GradientResults results{.dout = dout, .out = out, .fast_math = fast_math};
+  verify::GradientResults results() const {
+    verify::GradientResults results{.dout = dout, .out = out};
     for (const auto& [name, tensor] : tensors) results.gradients.emplace(name, tensor);
+    return results;
+  }
+
+  std::map<std::string, GradientVerdict> judge(bool fast_math = false) const {
+    verify::GradientResults fast = results();
+    fast.fast_math = fast_math;
+    return judge(fast);
+  }
+
+  std::map<std::string, GradientVerdict> judge(const verify::GradientResults& results) const {
     return verify::judge_gradients(spec, inputs.problem(), results, {}, ThreadPool::shared());
   }
 
@@ -125,7 +135,9 @@ TEST_CASE("gradients: the kernel's are right, and others are not") {
 
 // Terms of d_slopes are a hundred times as large as their sum, and so are scores.
 TEST_CASE("gradients: a buffer's that is off by a tenth is not right, however far slopes reach") {
-  const Spec spec = {.dtype = f32,
+  const DType dtype = GENERATE(f32, f16, bf16);
+  CAPTURE(to_string(dtype));
+  const Spec spec = {.dtype = dtype,
                      .head_dim = 64,
                      .score_mod = "score + slopes[h] * (kv_idx - q_idx)",
                      .mask_mod = "q_idx >= kv_idx",
@@ -139,6 +151,9 @@ TEST_CASE("gradients: a buffer's that is off by a tenth is not right, however fa
     write_element(slopes.data(), f32, i, 1.1 * read_element(slopes.data(), f32, i));
   }
   CHECK_FALSE(call.judge().at("d_slopes").ok);
+  verify::GradientResults elsewhere = call.results();
+  elsewhere.is_from_elsewhere = true;  // whose terms may have 8 bits
+  CHECK(call.judge(elsewhere).at("d_slopes").ok == (dtype == bf16));
 }
 
 // The mask keeps 100 columns before each row: row 1040 is far from the tiles of the first columns.
