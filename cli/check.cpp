@@ -11,6 +11,7 @@
 #include "base/memory.hpp"
 #include "cli/arguments.hpp"
 #include "cli/call.hpp"
+#include "cli/check_memory.hpp"
 #include "cli/expected.hpp"
 #include "cli/files.hpp"
 #include "cli/inputs.hpp"
@@ -221,11 +222,25 @@ std::string times_text(const verify::Report& report) {
   return text;
 }
 
-// out and lse once in double and twice in float.
-double bytes_of_references(const CallInputs& inputs) {
-  const double elements = static_cast<double>(inputs.out().view().numel());
-  const double rows = elements / static_cast<double>(inputs.out().view().extents().back());
-  return (elements + rows) * (sizeof(double) + 2 * sizeof(float));
+CheckSizes sizes_of(const Spec& spec, const CallInputs& inputs) {
+  const auto elements = [](const TensorView& view) { return static_cast<double>(view.numel()); };
+  const verify::Problem& problem = inputs.problem();
+  CheckSizes sizes{.q = elements(problem.q),
+                   .k = elements(problem.k),
+                   .v = elements(problem.v),
+                   .out = elements(inputs.out().view()),
+                   .has_gradients = inputs.gradients() != nullptr,
+                   .has_16_bits = spec.dtype != DType::f32,
+                   .kv_heads = static_cast<double>(inputs.shape().num_kv_heads)};
+  if (inputs.weights()) sizes.weights = elements(inputs.weights()->view());
+  sizes.rows = sizes.out / static_cast<double>(spec.value_head_dim());
+  if (!sizes.has_gradients) return sizes;
+  for (const auto& [name, view] : inputs.gradients()->outputs()) {
+    if (!name.starts_with("d_")) continue;
+    sizes.named += elements(view);
+    sizes.greatest_named = std::max(sizes.greatest_named, elements(view));
+  }
+  return sizes;
 }
 
 class CheckVerb : public Verb {
@@ -264,7 +279,9 @@ class CheckVerb : public Verb {
     take_inputs_of_expected(spec);
     require_writable(outputs_, "--outputs", {spec_, arguments_.inputs, expect_, mask_});
     CallInputs inputs = CallInputs::load(spec, arguments_);
-    require_memory_for(bytes_of_references(inputs), "the reference and naive results");
+    CheckSizes sizes = sizes_of(spec, inputs);
+    sizes.results += (beside_.empty() ? 0 : 1) + (expect_.empty() ? 0 : 1);
+    require_memory_for(bytes_of_check(sizes), "the reference and naive results");
     verify::CheckOptions options;
     options.attention.device = device;
     options.attention.kernels = command_line_toolchain();

@@ -35,7 +35,7 @@ GradientRowSizes::GradientRowSizes(const DenseProblem& problem, const GradientIn
       terms_(static_cast<std::size_t>(inputs.cells)),
       owns_(terms_.size()),
       magnitudes_(terms_.size()),
-      in_float_(terms_.size()),
+      in_float_(search.has_float_terms ? terms_.size() : 0),
       ambiguous_(terms_.size()),
       undefined_(terms_.size()) {
   if (search.slopes != nullptr) kinks_.emplace(slopes, *search.slopes, of_dy_.size());

@@ -107,8 +107,11 @@ std::map<std::string, GradientVerdict> judge_gradients(const Spec& spec, const P
     if (is_named) add_magnitudes(call, sizes, one);
     one.share_of_terms += kShareOfFastFunctions * typical;
     mark_large_sums(scale_of(spec, problem), one);
+    if (!is_named || !has_float_terms) {
+      verdicts.emplace(name, judge_gradient(std::move(one)));
+      continue;
+    }
     GradientVerdict& verdict = verdicts[name] = judge_gradient(one);
-    if (!is_named || !has_float_terms) continue;
     take_nearer(judge_gradient(with_float_terms(call, sizes, in_float, std::move(one))), verdict);
   }
   const std::string doubt = call.find_wrong_derivative();

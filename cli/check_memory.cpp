@@ -1,0 +1,51 @@
+#include "cli/check_memory.hpp"
+
+#include <algorithm>
+
+namespace tilewright::cli {
+namespace {
+
+// Bytes of each element, as the peaks of processes have them on which one tensor is far larger than
+// the others: numbers in double, 8 bytes each, and copies of float tensors.
+
+// While reference or naive runs, q, k and v lie there in double, and out with its sizes; while out
+// is judged, all results with their references and bounds.
+double bytes_of_forward(const CheckSizes& sizes) {
+  constexpr double kInput = 20, kOutOfNaive = 37, kJudgedOut = 57, kOtherResult = 37;
+  constexpr double kWeight = 47, kRow = 80;
+  const double computing = kInput * (sizes.q + sizes.k + sizes.v) + kOutOfNaive * sizes.out;
+  return std::max(computing, kJudgedOut * sizes.out) +
+         kOtherResult * (sizes.results - 1) * sizes.out + kWeight * sizes.weights +
+         kRow * sizes.rows;
+}
+
+// The reference and its five sizes, once of the whole call and once of a part; of buffers and
+// scalars once more for each head of k.
+double bytes_of_reference_gradients(const CheckSizes& sizes) {
+  constexpr double kElement = 104, kNamed = 80;
+  const double of_head = sizes.has_16_bits ? 80 : 72;
+  return kElement * (sizes.q + sizes.k + sizes.v) +
+         (kNamed + of_head * sizes.kv_heads) * sizes.named;
+}
+
+// All of these with naive's draws, and copies of one gradient.
+double bytes_of_judged_gradients(const CheckSizes& sizes) {
+  const double kept = sizes.has_16_bits ? 88 : 64;
+  const double copied = sizes.has_16_bits ? 188 : 136, copied_named = sizes.has_16_bits ? 343 : 191;
+  return kept * (sizes.q + sizes.k + sizes.v + sizes.named) +
+         std::max(copied * std::max({sizes.q, sizes.k, sizes.v}),
+                  copied_named * sizes.greatest_named);
+}
+
+}  // namespace
+
+double bytes_of_check(const CheckSizes& sizes) {
+  const double forward = bytes_of_forward(sizes);
+  if (!sizes.has_gradients) return forward;
+  constexpr double kOutAndDout = 24;
+  const double backward = kOutAndDout * sizes.out + std::max(bytes_of_reference_gradients(sizes),
+                                                             bytes_of_judged_gradients(sizes));
+  return std::max(forward, backward);
+}
+
+}  // namespace tilewright::cli
