@@ -25,6 +25,7 @@
 #include "fuzz/workers.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "runtime/api/thread_pool.hpp"
+#include "runtime/cuda/nvrtc.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -173,6 +174,7 @@ class FuzzVerb : public Verb {
     if (!spec_.empty()) options.source.user_spec = spec_from_file(spec_);
     if (options.source.user_spec) require_gradients_of(*options.source.user_spec);
     const FuzzMachine machine = fuzz_machine(device_);
+    require_nvrtc(machine);
     options.source.device = machine.device;
     options.source.gpu_target = machine.gpu_target;
     options.source.offsets = !no_offsets_ && !self_attention_;
@@ -217,6 +219,18 @@ class FuzzVerb : public Verb {
     advise(state);
     if (unwritten) throw Error(*unwritten);
     return state.ok() && !state.says_nothing() ? kDone : kNegativeVerdict;
+  }
+
+  // Without it each kernel that is compiled only would be a failure of the spec.
+  void require_nvrtc(const FuzzMachine& machine) const {
+    if (machine.has_nvrtc || compiles_.value_or(0) == 0) return;
+    try {
+      cuda::Nvrtc::get();
+    } catch (const Error& error) {
+      Error::Details details = fuzz::details_of(error);
+      details.hint += "; or leave --compiles out, and no kernel for GPUs is compiled";
+      throw Error(std::move(details));
+    }
   }
 
   // gpu_target: empty on a CPU

@@ -247,4 +247,15 @@ TEST_CASE("cli: fuzz leaves the files that it names, and shows each place that i
   CHECK(named == there);
 }
 
+TEST_CASE("cli: fuzz --compiles without NVRTC is refused before a case runs, with what to do") {
+  const Folder folder;
+  const Ended ended = start({"fuzz", "--cases", "2", "--compiles", "100", "--device", "cpu",
+                             "--seed", "3", "--out", folder.path("out")},
+                            {{"TILEWRIGHT_NVRTC", folder.path("none.so")}});
+  CHECK(ended.status == 3);
+  CHECK_THAT(ended.err, ContainsSubstring("error[compiler]: NVRTC, CUDA's run-time compiler") &&
+                            ContainsSubstring("or leave --compiles out"));
+  CHECK_THAT(ended.out, !ContainsSubstring("compile_error"));
+}
+
 }  // namespace
