@@ -22,9 +22,9 @@ double bytes_of_forward(const CheckSizes& sizes) {
 // The reference and its five sizes, once of the whole call and once of a part; of buffers and
 // scalars once more for each head of k.
 double bytes_of_reference_gradients(const CheckSizes& sizes) {
-  constexpr double kElement = 104, kNamed = 80;
+  constexpr double kReferenceElement = 104, kNamed = 80;
   const double of_head = sizes.has_16_bits ? 80 : 72;
-  return kElement * (sizes.q + sizes.k + sizes.v) +
+  return kReferenceElement * (sizes.q + sizes.k + sizes.v) +
          (kNamed + of_head * sizes.kv_heads) * sizes.named;
 }
 
