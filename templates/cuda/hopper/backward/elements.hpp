@@ -96,8 +96,8 @@ TW_INLINE void weigh_group(const ElementInputs& inputs, const ElementIndices<fal
       const float x = s[i][j] * inputs.factor;
       float y = x, slope = 1.0f;
       if (kHasScoreMod) {
-        y = tw_snippet::tw_differentiate<kHasLinearLoads && !kDrops>(inputs.state, x, inputs.b, inputs.h, inputs.h_kv, at.row_index(i, j),
-                                         at.column_index(i, j), slope);
+        y = tw_snippet::tw_differentiate<kHasLinearLoads && !kDrops>(inputs.state, x, inputs.b, inputs.h, inputs.h_kv,
+                                                                     at.row_index(i, j), at.column_index(i, j), slope);
       }
       float weight = element_weight(y, fact_of(lse, k));
       if (kDrops) weight = (kept.word[i] >> j & 1u) != 0 ? weight : 0.0f;
