@@ -13,6 +13,12 @@
 
 namespace tw_kernel {
 
+// The first `bytes` of 16 of a row. A class of rows may say more about how it is copied.
+template <typename Rows>
+TW_INLINE void copy_chunk(const Rows&, unsigned to, const void* from, int bytes) {
+  copy_async_up_to_16(to, from, bytes);
+}
+
 // `bytes` one by one, and zeros up to 16.
 TW_INLINE void copy_bytes(unsigned to, const KvElement* from, int bytes) {
   unsigned words[4] = {};
@@ -42,7 +48,7 @@ TW_INLINE void load_bytes(unsigned tile, const Rows& rows, int count) {
     const unsigned to = tile + Tile::offset(row, column / 16);
     const int bytes = source.is_present ? width : 0;
     if (kAligned) {
-      copy_async_up_to_16(to, source.data, bytes);
+      copy_chunk(rows, to, source.data, bytes);
     } else {
       copy_bytes(to, source.data, bytes);
     }

@@ -4,8 +4,10 @@
 #include "abi/decode.hpp"
 #include "cuda/attention/q_tile.hpp"
 #include "cuda/decode/segment.hpp"
+#include "cuda/decode/streamed_rows.hpp"
 #include "cuda/decode/work_range.hpp"
 #include "cuda/language.hpp"
+#include "cuda/ptx/cache_policy.hpp"
 #include "cuda/ptx/cp_async.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
@@ -35,6 +37,15 @@ TW_INLINE int next_item(int item) {
   return item == Announced::kItems - 1 ? 0 : item + 1;
 }
 
+// K and V that leave the L2 cache before anything else: as long as no two items read the same rows, they keep what
+// others left there from being written back while the call reads. Measured on an H200: up to 7 % faster up to 256 MiB,
+// 3 % slower from 512 MiB on.
+constexpr long long kMostBytesThatGoFirst = 256 << 20;
+TW_INLINE CachePolicy kv_policy(const ForwardArguments& arguments, const tilewright::abi::UnitCuts& cuts) {
+  constexpr long long kUnitBytes = kDecodeColumns * (kHeadDim + kValueDim) * static_cast<int>(sizeof(KvElement));
+  return !may_share_rows(arguments) && cuts.units * kUnitBytes <= kMostBytesThatGoFirst ? goes_first() : as_usual();
+}
+
 class CopiesAhead {
  public:
   __forceinline__ CopiesAhead(const ForwardArguments& arguments, const SnippetArguments& call,
@@ -44,7 +55,8 @@ class CopiesAhead {
         announced_(announced),
         ring_(ring),
         team_(team),
-        range_(arguments, call) {}
+        range_(arguments, call),
+        policy_(kv_policy(arguments, range_.cuts())) {}
 
   // Asks for the next tile, and makes it a group of copies; without a tile the group is empty. No lane
   // reads the tile's place in the ring any more. After the last item one without units is announced.
@@ -97,9 +109,9 @@ class CopiesAhead {
     const int first = tile.first(), count = head().q_tile.kv_len(call_) - first;
     const unsigned k = ring_ + stage_ * (kKBytes + kVBytes);
     load_found(found_, head().k, k_of(arguments_), head().q_tile, first, count,
-               [&](const auto& rows, int existing) { load_k(k, rows, existing); });
+               [&](const auto& rows, int existing) { load_k(k, StreamedRows(rows, policy_), existing); });
     load_found(found_, head().v, v_of(arguments_), head().q_tile, first, count,
-               [&](const auto& rows, int existing) { load_v(k + kKBytes, rows, existing); });
+               [&](const auto& rows, int existing) { load_v(k + kKBytes, StreamedRows(rows, policy_), existing); });
   }
 
   const ForwardArguments& arguments_;
@@ -108,6 +120,7 @@ class CopiesAhead {
   unsigned ring_;
   int team_;
   WorkRange range_;
+  CachePolicy policy_;
   UnitTiles walk_;
   FoundTile found_;  // of the next tile
   int left_ = 0;   // units of the item

@@ -27,6 +27,8 @@ TW_INLINE int group_of_items(const ForwardArguments& arguments, const SnippetArg
   return items_are_query_heads(arguments) ? 1 : call.num_q_heads / call.num_kv_heads;
 }
 
+TW_INLINE bool may_share_rows(const ForwardArguments&) { return false; }
+
 class Items {
  public:
   __forceinline__ Items(const ForwardArguments& arguments, const SnippetArguments& call)

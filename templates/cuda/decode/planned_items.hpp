@@ -21,6 +21,9 @@ TW_INLINE int group_of_items(const ForwardArguments&, const SnippetArguments& ca
   return call.num_q_heads / call.num_kv_heads;
 }
 
+// Sequences may have pages in common.
+TW_INLINE bool may_share_rows(const ForwardArguments& arguments) { return arguments.plan.batch > 1; }
+
 class Items {
  public:
   __forceinline__ Items(const ForwardArguments& arguments, const SnippetArguments& call)

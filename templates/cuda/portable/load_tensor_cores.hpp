@@ -27,6 +27,12 @@ TW_INLINE void copy_elements(unsigned to, const Element* from, bool present) {
   store_shared_16(to, pair[0], pair[1], pair[2], pair[3]);
 }
 
+// The first `bytes` of 16 of a row. A class of rows may say more about how it is copied.
+template <typename Rows>
+TW_INLINE void copy_chunk(const Rows&, unsigned to, const void* from, int bytes) {
+  copy_async_up_to_16(to, from, bytes);
+}
+
 // Of the rows, the first `count` (of kRowCount) exist; the others, and columns from kDim to kPad, become
 // zeros.
 template <int kRowCount, int kDim, int kPad, typename Element, typename Rows>
@@ -55,7 +61,7 @@ TW_INLINE void load_tile(unsigned tile, const Rows& rows, int count) {
                               ? first_to + i * kRowStep * Tile::kRowBytes
                               : tile + Tile::offset(row, chunk);
       if (kAligned) {
-        copy_async_16(to, source.data, source.is_present);
+        copy_chunk(rows, to, source.data, source.is_present ? 16 : 0);
       } else {
         copy_elements(to, source.data, source.is_present);
       }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cuda/language.hpp"
+#include "cuda/ptx/cache_policy.hpp"
 
 // Copies from global to shared memory that run on while the thread computes (sm_80).
 //
@@ -22,6 +23,12 @@ TW_INLINE void copy_async_16(unsigned to, const void* from, bool present) {
 TW_INLINE void copy_async_up_to_16(unsigned to, const void* from, int bytes) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                "r"(bytes)
+               : "memory");
+}
+
+TW_INLINE void copy_async_up_to_16(unsigned to, const void* from, int bytes, CachePolicy policy) {
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2, %3;" ::"r"(to), "l"(from),
+               "r"(bytes), "l"(policy)
                : "memory");
 }
 

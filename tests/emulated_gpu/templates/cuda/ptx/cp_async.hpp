@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cuda/language.hpp"
+#include "cuda/ptx/cache_policy.hpp"
 
 // In place of templates/cuda/ptx/cp_async.hpp. A copy happens when it is waited for, no sooner.
 
@@ -17,6 +18,10 @@ TW_INLINE void copy_async_up_to_16(unsigned to, const void* from, int bytes) {
 }
 TW_INLINE void copy_async_16(unsigned to, const void* from, bool present) {
   copy_async_up_to_16(to, from, present ? 16 : 0);
+}
+
+TW_INLINE void copy_async_up_to_16(unsigned to, const void* from, int bytes, CachePolicy) {
+  copy_async_up_to_16(to, from, bytes);
 }
 
 TW_INLINE void commit_copies() {

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "cuda/language.hpp"
+
+// In place of templates/cuda/ptx/cache_policy.hpp: no cache is emulated.
+
+namespace tw_kernel {
+
+using CachePolicy = unsigned long long;
+
+TW_INLINE CachePolicy as_usual() { return 0; }
+TW_INLINE CachePolicy goes_first() { return 1; }
+
+}  // namespace tw_kernel
