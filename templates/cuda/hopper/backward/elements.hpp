@@ -26,6 +26,16 @@ namespace tw_kernel {
 // one.
 constexpr bool kIsTight = kMultipliesDy || kOwnSums + kRowReads < tw_slot_count;
 
+// What there are no registers for. Where P f' is P, P^T may be packed together with dX^T: the scores' registers
+// hold it until then. Else elements of tiles of 128 rows wait for both products. Kernels that gather terms
+// spill the least with the first, but for terms of rows in tiles of 128; sums of a head alone spill in neither order in
+// tiles of 64, and are faster with P packed early. Warpgroups that share the head dimension have half of the scores
+// each, and P goes to shared memory at once.
+constexpr bool kPacksLate = !kIsWide && (kSumsAreOwn ? kKvTile == 128 || kSumsColumns
+                                         : kGathers  ? kKvTile == 64
+                                                     : !kMultipliesDy && kKvTile == 128);
+constexpr bool kWaitsForBoth = !kPacksLate && kKvTile == 128;
+
 // A thread's facts of a tile: lse of its groups, then delta. Where registers are left, it asks for each kAhead groups
 // before it takes it. Made before a product is issued, it does not wait for the first ones: a load from shared memory
 // waits for products that were issued before it.
@@ -40,7 +50,8 @@ class TileFacts {
   __forceinline__ float4 delta(int group) { return take(kColumnGroups + group); }
 
  private:
-  static constexpr bool kIsAhead = !DroppedProducts::kDrops && (kKvTile == 64 || !kIsTight);
+  // Where elements wait for both products, lse and delta are taken in turns.
+  static constexpr bool kIsAhead = !DroppedProducts::kDrops && !kWaitsForBoth && (kKvTile == 64 || !kIsTight);
   static constexpr int kAhead = 4;
   static_assert(kAhead <= 2 * kColumnGroups);
 
@@ -70,16 +81,6 @@ TW_INLINE void pack_group(const float (&x)[kRows][4], unsigned* packed) {
   packed[2] = pack<QElement>(x[0][2], x[0][3]);
   packed[3] = pack<QElement>(x[1][2], x[1][3]);
 }
-
-// What there are no registers for. Where P f' is P, P^T may be packed together with dX^T: the scores' registers
-// hold it until then. Else elements of tiles of 128 rows wait for both products. Kernels that gather terms
-// spill the least with the first, but for terms of rows in tiles of 128; sums of a head alone spill in neither order in
-// tiles of 64, and are faster with P packed early. Warpgroups that share the head dimension have half of the scores
-// each, and P goes to shared memory at once.
-constexpr bool kPacksLate = !kIsWide && (kSumsAreOwn ? kKvTile == 128 || kSumsColumns
-                                         : kGathers  ? kKvTile == 64
-                                                     : !kMultipliesDy && kKvTile == 128);
-constexpr bool kWaitsForBoth = !kPacksLate && kKvTile == 128;
 
 // Columns of a group: weights P for dV, and s, q.k, becomes P f', the factor of dX.
 // kDrops: `kept` says which elements take part.
