@@ -184,7 +184,9 @@ Map hopper_context(const SpecFacts& facts, const Target& target, const HopperTac
           {"value_pad", round_up(spec.value_head_dim(), kColumnStep)},
           {"prepared", prepared_tiles(spec)},
           {"brought_stages", brought_stages(spec, tactic)},
-          {"preparing_groups", preparing_groups(spec)},
+          {"preparing_groups", preparing_groups(spec, tactic)},
+          {"prepares_in_turns", prepares_in_turns(spec, tactic)},
+          {"preparers", preparers(spec, tactic)},
           {"k_box_panels", spec.is_paged() ? page_box_panels(spec.head_dim, kv) : 1},
           {"v_box_panels", spec.is_paged() ? page_box_panels(spec.value_head_dim(), kv) : 1},
           {"spans_two_blocks", follows_tiles(spec, variant) && spans_two_blocks(spec, tactic)},
@@ -464,7 +466,7 @@ KernelSource render_hopper(const SpecFacts& facts, const Target& target,
                                                   hopper_context(facts, target, tactic, variant)));
   source.entry_points = {"tilewright_forward"};
   source.launch = {.q_tile = q_tile,
-                   .threads = kWarpgroup * (1 + q_tile / 64 + preparing_groups(spec)),
+                   .threads = kWarpgroup * (1 + q_tile / 64 + preparing_groups(spec, tactic)),
                    .shared_bytes = shared_bytes(spec, tactic),
                    .kv_box_rows = tactic.kv_tile,
                    .is_persistent = tactic.persistent};

@@ -322,9 +322,10 @@ void check(const Spec& spec, const KernelVariant& kernel, const HopperTactic& ta
                             value),
                 "force 128 or 64, or leave q_tile out");
   }
-  if (widens(spec) && tactic.q_tile == 3 * kGroupRows) {
-    fail_tactic("q_tile is 192, but with k and v of one byte there is no room for three warpgroups",
-                "force 128 or 64, or leave q_tile out");
+  if (widens(spec) && spec.is_paged() && tactic.q_tile == 3 * kGroupRows) {
+    fail_tactic(
+        "q_tile is 192, but the warps that would widen k and v of one byte look pages up",
+        "force 128 or 64, or leave q_tile out");
   }
   if (tactic.kv_tile % kv_step(spec) != 0) {
     fail_tactic(fmt::format("kv_tile is {}, but products of {} take {} rows of v at a time",
@@ -345,13 +346,27 @@ std::string_view prepared_tiles(const Spec& spec) {
   return widens(spec) ? "widened_tiles" : "brought_tiles";
 }
 
-std::int64_t preparing_groups(const Spec& spec) {
-  return widens(spec) ? 1 : 0;
+std::int64_t preparing_groups(const Spec& spec, const HopperTactic& tactic) {
+  if (!widens(spec)) return 0;
+  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
+  const bool is_small = width <= 64 && tactic.kv_tile <= 96;
+  return tactic.q_tile < 3 * kGroupRows || is_small ? 1 : 0;
+}
+
+bool prepares_in_turns(const Spec& spec, const HopperTactic& tactic) {
+  if (!widens(spec)) return false;
+  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
+  return width <= 64 || preparing_groups(spec, tactic) == 0;
+}
+
+std::int64_t preparers(const Spec& spec, const HopperTactic& tactic) {
+  const bool shares = prepares_in_turns(spec, tactic) && preparing_groups(spec, tactic) > 0;
+  return shares && tactic.kv_tile % 32 == 0 ? 4 : 2;
 }
 
 std::int64_t brought_stages(const Spec& spec, const HopperTactic& tactic) {
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
-  return widens(spec) && width > 128 ? 1 : tactic.stages;
+  return widens(spec) ? std::min<std::int64_t>(tactic.stages, width > 128 ? 1 : 2) : tactic.stages;
 }
 
 bool spans_two_blocks(const Spec& spec, const HopperTactic& tactic) {

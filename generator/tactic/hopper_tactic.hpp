@@ -37,8 +37,15 @@ bool spans_two_blocks(const Spec& spec, const HopperTactic& tactic);
 /// templates/kernel/prepared_tiles.hpp.jinja names it.
 std::string_view prepared_tiles(const Spec& spec);
 
-/// Warpgroups of a block that do nothing else but prepare tiles.
-std::int64_t preparing_groups(const Spec& spec);
+/// Warpgroups of a block that do nothing else but prepare tiles. Where there is none, warps of the
+/// producer's warpgroup do.
+std::int64_t preparing_groups(const Spec& spec, const HopperTactic& tactic);
+
+/// Whether the same warps prepare tiles of K and of V.
+bool prepares_in_turns(const Spec& spec, const HopperTactic& tactic);
+
+/// Warps that prepare a tile of K or of V.
+std::int64_t preparers(const Spec& spec, const HopperTactic& tactic);
 
 /// Places for tiles that are to be prepared, each of K and of V.
 std::int64_t brought_stages(const Spec& spec, const HopperTactic& tactic);

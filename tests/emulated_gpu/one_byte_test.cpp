@@ -2,9 +2,12 @@
 // cores and in float32, and the decode kernel.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -96,6 +99,25 @@ TEST_CASE("one byte on a GPU: dense calls", "[every-kind]") {
   for (const one_byte::DenseCase& one : one_byte::dense_cases()) {
     require_right(one.spec, random_inputs(one.spec, one.shape, 5));
   }
+}
+
+// Who widens tiles, and how many warps: those of the producer's warpgroup or of a separate one.
+TEST_CASE("one byte on a GPU: q tiles of 192 rows", "[every-kind]") {
+  const auto check = [](Spec spec, std::map<std::string, std::int64_t> tactic) {
+    tactic["q_tile"] = 192;
+    spec.tactic = TacticSpec{"hopper", std::move(tactic)};
+    const Shape shape{.num_q_heads = 2, .num_kv_heads = 1, .q_len = 400, .kv_len = 430};
+    require_right(spec, random_inputs(spec, shape, 5));
+  };
+  Spec causal = one_byte::spec_of(bf16, i8, 64);
+  causal.mask_mod = "q_idx >= kv_idx";
+  check(causal, {});
+  check(one_byte::spec_of(bf16, f8e4m3, 64), {});
+  check(one_byte::spec_of(f16, f8e5m2, 64), {{"stages", 3}, {"out_over_q", 1}});
+  check(one_byte::spec_of(bf16, f8e4m3, 48), {{"kv_tile", 112}});
+  check(one_byte::spec_of(bf16, f8e4m3, 64), {{"kv_tile", 96}});
+  check(one_byte::spec_of(bf16, f8e4m3, 64), {{"kv_tile", 80}});
+  check(one_byte::spec_of(bf16, f8e4m3, 128), {});
 }
 
 TEST_CASE("one byte on a GPU: packed and paged calls, decoded and not", "[every-kind]") {

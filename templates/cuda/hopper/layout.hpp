@@ -33,14 +33,23 @@ static_assert(!kHasFixedMax || kWeightDigits == kDigits<QElement>,
 // Of 8 bits they are multiplied by 2^7, so that small ones are numbers of e4m3.
 constexpr int kWeightExponent = sizeof(QElement) == 1 ? 7 : 0;
 
-// Registers of a thread. At launch all threads have alike. More than a multiprocessor has would wait for
-// ever.
-constexpr int kProducerRegisters = kConsumers == 1 ? 56 : kConsumers == 2 ? 40 : 32;
-constexpr int kPreparerRegisters = 56;
-constexpr int kConsumerRegisters = kConsumers == 1 ? 240 : kConsumers == 3 ? 160 : kPreparingGroups == 0 ? 232 : 208;
-static_assert((kProducerRegisters + kPreparingGroups * kPreparerRegisters + kConsumers * kConsumerRegisters) *
-                  kWarpgroup <=
-              65536);
+// Registers of a thread. At launch all threads have alike, a multiple of 8. More than these together would be waited
+// for for ever.
+constexpr bool kProducersWiden = kPreparesK && kPreparingGroups == 0;  // warps of the producer's warpgroup
+// Accumulators and weights of three warpgroups, for which most of those threads' registers are needed.
+constexpr bool kIsTight = 3 * kKvTile / 4 + (kValueDim + 15) / 16 * 8 > 124;
+constexpr int kProducerRegisters = kConsumers == 1   ? 56
+                                   : kConsumers == 2 ? 40
+                                   : kPreparingGroups > 0 ? 40
+                                   : kProducersWiden && !kIsTight ? 56 : 32;
+constexpr int kPreparerRegisters = kConsumers == 3 ? 32 : 56;
+constexpr int kConsumerRegisters = kConsumers == 1   ? 240
+                                   : kConsumers == 2 ? (kPreparingGroups == 0 ? 232 : 208)
+                                   : kPreparingGroups > 0 ? 136
+                                   : kProducersWiden && !kIsTight ? 152 : 160;
+constexpr int kRegistersAtLaunch = 65536 / kThreads / 8 * 8;
+static_assert(kProducerRegisters + kPreparingGroups * kPreparerRegisters + kConsumers * kConsumerRegisters <=
+              (1 + kConsumers + kPreparingGroups) * kRegistersAtLaunch);
 
 // Of elements of so many bytes.
 constexpr int panel_columns(int bytes) { return kPanelRowBytes / bytes; }
