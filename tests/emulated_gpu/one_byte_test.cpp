@@ -53,6 +53,7 @@ TEST_CASE("one byte on a GPU: planted faults are seen") {
   const std::string products = "cuda/decode/one_byte_products.hpp";
   const std::string turned = "cuda/hopper/turned_values.hpp";
   const std::string widened = "cuda/hopper/widened_tiles.hpp";
+  const std::string widened_rows = "cuda/hopper/widened_rows.hpp";
   const std::string pages = "cuda/hopper/page_loader.hpp";
   const std::vector<test::Fault> faults = {
       {"columns of q in another order than k's", products, "half * 2 + quad * 4",
@@ -74,8 +75,8 @@ TEST_CASE("one byte on a GPU: planted faults are seen") {
       {"the next 16 rows of V stored over the first", turned, "(lane() / 16 ^ column % 8)",
        "(lane() / 32 ^ column % 8)"},
       {"V turned and not fenced", turned, "fence_for_copies();", ""},
-      {"the second half of a chunk over the first", widened, "(2 * chunk + 1) ^ row",
-       "(2 * chunk) ^ row"},
+      {"the second half of a chunk over the first", widened_rows, "(to_ ^ 16)",
+       "to_"},
       {"bytes widened and not fenced", widened, "fence_for_copies();", ""},
       {"weights stay bf16 where V is f16", "cuda/hopper/softmax_step.hpp",
        "pack_word<WeightElement>", "pack_word<QElement>"},
