@@ -145,6 +145,7 @@ TEST_CASE("emulated GPU: faults of the portable kernel are seen") {
 TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
   const std::string consumer = "cuda/hopper/consumer.hpp";
   const std::string producer = "cuda/hopper/producer.hpp";
+  const std::string q_producer = "cuda/hopper/q_producer.hpp";
   const std::string store = "cuda/hopper/store.hpp";
   const std::vector<Fault> faults = {
       {"K is read before it is there", consumer, "    ring_.wait_for_k();\n    Kept kept;",
@@ -162,10 +163,10 @@ TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
       {"K's place is filled before it is empty", producer,
        "wait(shared_address(&to.empty), k_place_.parity() ^ 1",
        "wait(shared_address(&to.empty), k_place_.parity() ^ 0 * 1"},
-      {"Q's place is filled before it is empty", producer,
+      {"Q's place is filled before it is empty", q_producer,
        "wait(shared_address(&control.q_empty[q.stage()]), q.parity() ^ 1",
        "wait(shared_address(&control.q_empty[q.stage()]), q.parity() ^ 0 * 1"},
-      {"a plan is read before it is there", producer,
+      {"a plan is read before it is there", q_producer,
        "wait(shared_address(&shared_.control->plan_full[plan.stage()]), plan.parity(), \"a plan, "
        "stage\",\n"
        "         plan.stage());",

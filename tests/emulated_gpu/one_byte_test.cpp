@@ -55,6 +55,7 @@ TEST_CASE("one byte on a GPU: planted faults are seen") {
   const std::string widened = "cuda/hopper/widened_tiles.hpp";
   const std::string widened_rows = "cuda/hopper/widened_rows.hpp";
   const std::string pages = "cuda/hopper/page_loader.hpp";
+  const std::string tensor = "cuda/hopper/tensor_producer.hpp";
   const std::vector<test::Fault> faults = {
       {"columns of q in another order than k's", products, "half * 2 + quad * 4",
        "half * 8 + quad * 2"},
@@ -80,6 +81,12 @@ TEST_CASE("one byte on a GPU: planted faults are seen") {
       {"bytes widened and not fenced", widened, "fence_for_copies();", ""},
       {"weights stay bf16 where V is f16", "cuda/hopper/softmax_step.hpp",
        "pack_word<WeightElement>", "pack_word<QElement>"},
+      {"a tile of bytes is brought before its place is empty", tensor,
+       "tile_place_.parity() ^ 1", "tile_place_.parity() ^ 0 * 1"},
+      {"V's rows are those of K's pool", tensor, ": loader_.v_page_rows()",
+       ": loader_.k_page_rows() + 8"},
+      {"one tensor's warp alone asks for plans", tensor, "ask_for_plan();",
+       "{ if (kIsK) ask_for_plan(); }"},
       {"two warps bring K", pages, "!kSplitsTensors || threadIdx.x / 32 == 0", "true"},
       {"new rows taken for pages", "cuda/portable/widened_kv.hpp", "if (!is_new) return",
        "return"}};

@@ -76,7 +76,7 @@ TEST_CASE("emulated GPU: faults of Hopper's kernel over pages are seen") {
       {"a box lies in the place of the one before", loader, "to + static_cast<unsigned>(row / 8 *",
        "to + static_cast<unsigned>(max(row / 8 - 2, 0) *"},
       {"a loader's bytes are not expected", loader, "- number() + kCount - 1) /", "- number()) /"},
-      {"one loader alone asks for plans", "cuda/hopper/producer.hpp",
+      {"one loader alone asks for plans", "cuda/hopper/q_producer.hpp",
        "void ask_for_plan() const {\n    if (!Loader::speaks()) return;",
        "void ask_for_plan() const {\n    if (!Loader::leads()) return;"},
       {"the page before is read", loader, "page_entry(pages, index)",

@@ -5,7 +5,6 @@
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
 #include "cuda/hopper/planner.hpp"
-#include "cuda/hopper/producer.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/shared_address.hpp"
@@ -13,6 +12,7 @@
 #include "kernel/configuration.hpp"
 #include "kernel/kv_boxes.hpp"
 #include "kernel/prepared_tiles.hpp"
+#include "kernel/producer.hpp"
 #include "kernel/tile_runs.hpp"
 
 // The roles of a block of threads.

@@ -39,12 +39,12 @@ constexpr bool kProducersWiden = kPreparesK && kPreparingGroups == 0;  // warps 
 // Accumulators and weights of three warpgroups, for which most of those threads' registers are needed.
 constexpr bool kIsTight = 3 * kKvTile / 4 + (kValueDim + 15) / 16 * 8 > 124;
 constexpr int kProducerRegisters = kConsumers == 1   ? 56
-                                   : kConsumers == 2 ? 40
+                                   : kConsumers == 2 ? (kWidensPages ? 56 : 40)
                                    : kPreparingGroups > 0 ? 40
                                    : kProducersWiden && !kIsTight ? 56 : 32;
 constexpr int kPreparerRegisters = kConsumers == 3 ? 32 : 56;
 constexpr int kConsumerRegisters = kConsumers == 1   ? 240
-                                   : kConsumers == 2 ? (kPreparingGroups == 0 ? 232 : 208)
+                                   : kConsumers == 2 ? (kPreparingGroups == 0 ? 232 : kWidensPages ? 200 : 208)
                                    : kPreparingGroups > 0 ? 136
                                    : kProducersWiden && !kIsTight ? 152 : 160;
 constexpr int kRegistersAtLaunch = 65536 / kThreads / 8 * 8;

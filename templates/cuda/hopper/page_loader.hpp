@@ -19,8 +19,7 @@ namespace tw_kernel {
 // between the two delays the products.
 //
 // Tiles that are widened have half the bytes, and what their loaders read from shared memory waits for the warps that
-// widen. There a warp brings K and another one V: for both it would look pages up for longer than a tile's products
-// take.
+// widen. There a warp brings K and another one V (tensor_producer.hpp).
 class Loader {
  public:
   static constexpr bool kSplitsTensors = kPreparesK;
@@ -49,8 +48,6 @@ class Loader {
   static __forceinline__ bool speaks() { return threadIdx.x % 32 == 0; }
   // Whether it brings Q too and says which tiles of K come.
   static __forceinline__ bool leads() { return threadIdx.x == 0; }
-  // Whether it says that tiles of V come.
-  static __forceinline__ bool leads_v() { return kSplitsTensors ? threadIdx.x == kWarpOfV * 32 : leads(); }
 
   __forceinline__ int k_page_rows() const { return k_page_rows_; }
   __forceinline__ int v_page_rows() const { return v_page_rows_; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "abi/cuda_tensor_maps.hpp"
+#include "abi/pages.hpp"
 #include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/page_loader.hpp"
@@ -12,16 +13,17 @@
 
 namespace tw_kernel {
 
+using tilewright::abi::SequencePages;
 using tilewright::abi::cuda::kRaggedRows;
 
 // The lane's box of a tile's rows from `first` on.
 class KvBox {
  public:
-  __forceinline__ KvBox(const QTile& q_tile, int page_rows, int kv_len, int first)
-      : shift_(q_tile.pages.box_shift),
+  __forceinline__ KvBox(const SequencePages& pages, int page_rows, int kv_len, int first)
+      : shift_(pages.box_shift),
         row_(Loader::number_of_lane() << shift_),
         rows_(kv_len - first - row_),
-        begin_(exists() && rows_ > 0 ? row_in_pool(q_tile.pages, page_rows, first + row_) : kOutsidePool) {}
+        begin_(exists() && rows_ > 0 ? row_in_pool(pages, page_rows, first + row_) : kOutsidePool) {}
 
   // Brings it to shared memory; of K also the rows past the sequence's end.
   // full: completed by the copies of all loaders
@@ -76,10 +78,10 @@ class KvBox {
 };
 
 TW_INLINE KvBox k_box(const Loader& loader, const QTile& q_tile, int kv_len, int first) {
-  return {q_tile, loader.k_page_rows(), kv_len, first};
+  return {q_tile.pages, loader.k_page_rows(), kv_len, first};
 }
 TW_INLINE KvBox v_box(const Loader& loader, const QTile& q_tile, int kv_len, int first) {
-  return {q_tile, loader.v_page_rows(), kv_len, first};
+  return {q_tile.pages, loader.v_page_rows(), kv_len, first};
 }
 
 }  // namespace tw_kernel

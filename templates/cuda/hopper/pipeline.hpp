@@ -124,6 +124,7 @@ TW_INLINE void make_ring(BroughtRing<true>& ring, unsigned preparers) {
   for (int i = 0; i < kBroughtStages; ++i) {
     init_barrier(shared_address(&ring.full[i]), Loader::kCount);
     init_barrier(shared_address(&ring.empty[i]), preparers);
+    ring.is_end[i] = false;
   }
 }
 TW_INLINE void make_ring(BroughtRing<false>&, unsigned) {}
@@ -177,9 +178,5 @@ TW_INLINE Tiles::Tile& tile_in(BroughtRing<true>& ring, int stage, Tiles::Tile&)
   return ring.kv_tile[stage];
 }
 TW_INLINE Tiles::Tile& tile_in(BroughtRing<false>&, int, Tiles::Tile& ready) { return ready; }
-
-// Says of a stage whether a tile comes to it, or none any more.
-TW_INLINE void tell_end(BroughtRing<true>& ring, int stage, bool is_end) { ring.is_end[stage] = is_end; }
-TW_INLINE void tell_end(BroughtRing<false>&, int, bool) {}
 
 }  // namespace tw_kernel

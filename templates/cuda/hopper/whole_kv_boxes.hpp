@@ -23,9 +23,6 @@ struct Loader {
   static __forceinline__ bool takes_part() { return threadIdx.x == 0; }
   static __forceinline__ bool speaks() { return true; }
   static __forceinline__ bool leads() { return true; }
-  static __forceinline__ bool leads_v() { return true; }
-  static __forceinline__ bool brings_k() { return true; }
-  static __forceinline__ bool brings_v() { return true; }
 };
 
 // A tile's rows from `first` on.
