@@ -49,11 +49,14 @@ class Preparer {
   }
 
   __forceinline__ void widen_in_turns() const {
-    bool has_tile = true;
+    constexpr unsigned kEnd = 1u << 31;  // a bit of the count: a flag of its own would be a register more
+    unsigned count = 0;
 #pragma unroll 1
-    for (unsigned count = 0; has_tile; ++count) {
-      has_tile = widen_k(count);
-      if (count > 0) widen_v(count - 1);
+    while ((count & kEnd) == 0) {
+      if (!widen_k(count)) count |= kEnd;
+      const unsigned tiles_of_k = count & ~kEnd;
+      if (tiles_of_k > 0) widen_v(tiles_of_k - 1);
+      ++count;
     }
   }
 
