@@ -155,7 +155,8 @@ bool is_worth_merging(const SpecFacts& facts, const KernelVariant& kernel, std::
 bool suits_three_groups(const SpecFacts& facts, const KernelVariant& kernel, std::int64_t width) {
   const Spec& spec = facts.spec;
   // They leave too few registers to threads that look up pages, or draw what dropout keeps.
-  if (spec.is_paged() || widens(spec) || spec.has_dropout()) return false;
+  if (spec.is_paged() || spec.has_dropout()) return false;
+  if (widens(spec) && width > 64) return false;
   if (!divides(3 * kGroupRows, spec.block[0], kernel) &&
       !is_worth_merging(facts, kernel, 3 * kGroupRows, width)) {
     return false;

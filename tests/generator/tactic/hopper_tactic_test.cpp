@@ -85,7 +85,7 @@ TEST_CASE("tactic hopper: tiles of 8 bits") {
   CHECK(tiles_of(blocks, true) == List{192, 96, 4, 2});
   blocks.out_dtype = bf16;  // is staged, and leaves room for fewer
   CHECK(tiles_of(blocks, true) == List{192, 96, 3, 2});
-  CHECK(tiles(bf16, 64, false) == List{128, 128, 2, 2});
+  CHECK(tiles(bf16, 64, false) == List{192, 128, 2, 2});
   CHECK(tiles(bf16, 128, false) == List{128, 128, 2, 1});
   CHECK(tiles(bf16, 192, false) == List{128, 64, 2, 1});
 }
