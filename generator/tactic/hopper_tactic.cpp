@@ -324,9 +324,8 @@ void check(const Spec& spec, const KernelVariant& kernel, const HopperTactic& ta
                 "force 128 or 64, or leave q_tile out");
   }
   if (widens(spec) && spec.is_paged() && tactic.q_tile == 3 * kGroupRows) {
-    fail_tactic(
-        "q_tile is 192, but the warps that would widen k and v of one byte look pages up",
-        "force 128 or 64, or leave q_tile out");
+    fail_tactic("q_tile is 192, but the warps that would widen k and v of one byte look pages up",
+                "force 128 or 64, or leave q_tile out");
   }
   if (tactic.kv_tile % kv_step(spec) != 0) {
     fail_tactic(fmt::format("kv_tile is {}, but products of {} take {} rows of v at a time",
@@ -348,10 +347,7 @@ std::string_view prepared_tiles(const Spec& spec) {
 }
 
 std::int64_t preparing_groups(const Spec& spec, const HopperTactic& tactic) {
-  if (!widens(spec)) return 0;
-  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
-  const bool is_small = width <= 64 && tactic.kv_tile <= 96;
-  return tactic.q_tile < 3 * kGroupRows || is_small ? 1 : 0;
+  return widens(spec) && tactic.q_tile < 3 * kGroupRows ? 1 : 0;
 }
 
 bool prepares_in_turns(const Spec& spec, const HopperTactic& tactic) {

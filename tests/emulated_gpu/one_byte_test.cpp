@@ -76,13 +76,12 @@ TEST_CASE("one byte on a GPU: planted faults are seen") {
       {"the next 16 rows of V stored over the first", turned, "(lane() / 16 ^ column % 8)",
        "(lane() / 32 ^ column % 8)"},
       {"V turned and not fenced", turned, "fence_for_copies();", ""},
-      {"the second half of a chunk over the first", widened_rows, "(to_ ^ 16)",
-       "to_"},
+      {"the second half of a chunk over the first", widened_rows, "(to_ ^ 16)", "to_"},
       {"bytes widened and not fenced", widened, "fence_for_copies();", ""},
       {"weights stay bf16 where V is f16", "cuda/hopper/softmax_step.hpp",
        "pack_word<WeightElement>", "pack_word<QElement>"},
-      {"a tile of bytes is brought before its place is empty", tensor,
-       "tile_place_.parity() ^ 1", "tile_place_.parity() ^ 0 * 1"},
+      {"a tile of bytes is brought before its place is empty", tensor, "tile_place_.parity() ^ 1",
+       "tile_place_.parity() ^ 0 * 1"},
       {"V's rows are those of K's pool", tensor, ": loader_.v_page_rows()",
        ": loader_.k_page_rows() + 8"},
       {"one tensor's warp alone asks for plans", tensor, "ask_for_plan();",
@@ -109,7 +108,7 @@ TEST_CASE("one byte on a GPU: dense calls", "[every-kind]") {
   }
 }
 
-// Who widens tiles, and how many warps: those of the producer's warpgroup or of a separate one.
+// Warps of the producer's warpgroup widen tiles, with more registers where tiles are shorter.
 TEST_CASE("one byte on a GPU: q tiles of 192 rows", "[every-kind]") {
   const auto check = [](Spec spec, std::map<std::string, std::int64_t> tactic) {
     tactic["q_tile"] = 192;

@@ -1,15 +1,10 @@
 #pragma once
 
-#include "abi/cuda_forward.hpp"
 #include "cuda/attention/q_tile.hpp"
-#include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
 #include "cuda/hopper/q_producer.hpp"
-#include "cuda/hopper/work.hpp"
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
-#include "cuda/ptx/tensor_copy.hpp"
-#include "kernel/boxes.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/kv_boxes.hpp"
 #include "kernel/tiles.hpp"
@@ -66,7 +61,7 @@ class Producer : QProducer {
       if (i == 0 && Loader::leads()) {
         // K first: it finds an empty place before Q does.
         announce(plan.work);
-        load_q(q_tile);
+        bring_q(q_tile);
       }
       if (i > 0 || (kCarriesV && place_.count > 0)) {
         load_v(before, i > 0 ? q_tile : plan_before().work.q_tile);

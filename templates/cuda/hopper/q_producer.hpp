@@ -78,7 +78,7 @@ class QProducer {
     }
   }
 
-  __forceinline__ void load_q(const QTile& q_tile) {
+  __forceinline__ void bring_q(const QTile& q_tile) {
     const int stage = place_again().q().stage();
     const unsigned full = shared_address(&shared_.control->q_full[stage]);
     const int b = batch_in(arguments_.q, q_tile);

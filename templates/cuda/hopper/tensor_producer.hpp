@@ -2,7 +2,6 @@
 
 #include "abi/pages.hpp"
 #include "cuda/attention/q_tile.hpp"
-#include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
 #include "cuda/hopper/q_producer.hpp"
 #include "cuda/hopper/work.hpp"
@@ -59,7 +58,7 @@ class Producer : QProducer {
       if (kIsK && i == 0 && Loader::leads()) {
         // K first: it finds an empty place before Q does.
         announce(plan.work);
-        load_q(q_tile);
+        bring_q(q_tile);
       }
       if (i == max(kv_tiles - kLeftWhenAsking, 0)) ask_for_plan();
       is_last = Tiles::is_last(tile, i, kv_tiles);

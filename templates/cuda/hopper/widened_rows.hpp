@@ -2,7 +2,6 @@
 
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/threads.hpp"
-#include "cuda/language.hpp"
 #include "cuda/one_byte.hpp"
 #include "cuda/ptx/halves.hpp"
 #include "cuda/ptx/shared_memory.hpp"
@@ -18,8 +17,8 @@ namespace tw_kernel {
 // the rows r and r ^ 5: the swizzle then gives them 8 different places of a row of 128 bytes, both where they read and
 // where they write.
 //
-// A step's bytes are loaded before those of the step before are widened: shared memory answers late where the products
-// read it too.
+// Shared memory answers late where the products read it too. Of narrow tensors, a step's bytes are loaded before those
+// of the step before are widened; wide ones have four groups in a step, with all their loads under way.
 //
 // kPanels: of 64 columns, that a widened tile has. kBoxPanels: of a box of bytes.
 template <int kPanels, int kBoxPanels>
@@ -29,7 +28,9 @@ class WidenedRows {
   static constexpr int kGroups = kKvTile / 8 / kGroupStep;  // of a panel
   static_assert(kKvTile % (8 * kGroupStep) == 0, "each warp has as many groups of rows");
   static constexpr bool kHasFewRegisters = (kProducersWiden ? kProducerRegisters : kPreparerRegisters) < 56;
-  static constexpr int kAtOnce = !kHasFewRegisters && kGroups % 2 == 0 ? 2 : 1;
+  static constexpr bool kLoadsAhead = kPanels == 1;
+  static constexpr int kMostAtOnce = kHasFewRegisters ? 1 : kLoadsAhead ? 2 : 4;
+  static constexpr int kAtOnce = kGroups % kMostAtOnce == 0 ? kMostAtOnce : kGroups % 2 == 0 ? 2 : 1;
   static constexpr int kSteps = kGroups / kAtOnce;
   static constexpr int kRead = kGroupStep * group_distance(kBoxPanels);  // from a group to the next
   static constexpr int kWritten = kGroupStep * kRowGroupBytes;
@@ -54,26 +55,46 @@ class WidenedRows {
     to_ = to + panel * kPanelBytes + group * kRowGroupBytes + row * kPanelRowBytes + (2 * chunk ^ row) * 16;
   }
 
-  // The first step's bytes.
-  __forceinline__ void load(Bytes& bytes) const { load_step(0, bytes); }
+  // The first step's bytes, where they are loaded ahead.
+  __forceinline__ void load(Bytes& bytes) const {
+    if constexpr (kLoadsAhead) load_step(0, bytes);
+  }
 
   // All of the panel. bytes: what was loaded.
   template <typename To>
   __forceinline__ void widen(Bytes& bytes) {
+    if constexpr (kLoadsAhead) {
+      widen_loaded<To>(bytes);
+    } else {
+#pragma unroll 1
+      for (int left = kSteps; left > 0; --left) {
+        load_step(0, bytes);
+        store_step<To>(0, bytes);
+        advance(1);
+      }
+    }
+  }
+
+ private:
+  template <typename To>
+  __forceinline__ void widen_loaded(Bytes& bytes) {
 #pragma unroll 1
     for (int left = kSteps / 2; left > 0; --left) {
       Bytes next;
       load_step(1, next);
       store_step<To>(0, bytes);
-      from_ += 2 * kAtOnce * kRead;
-      if (kSteps % 2 != 0 || left > 1) load_step(0, bytes);
+      if (kSteps % 2 != 0 || left > 1) load_step(2, bytes);
       store_step<To>(1, next);
-      to_ += 2 * kAtOnce * kWritten;
+      advance(2);
     }
     if (kSteps % 2 != 0) store_step<To>(0, bytes);
   }
 
- private:
+  __forceinline__ void advance(int steps) {
+    from_ += steps * kAtOnce * kRead;
+    to_ += steps * kAtOnce * kWritten;
+  }
+
   __forceinline__ void load_step(int step, Bytes& bytes) const {
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) load_shared_16(from_ + (step * kAtOnce + i) * kRead, bytes[i]);
