@@ -8,7 +8,11 @@ namespace tw_kernel {
 
 using CachePolicy = unsigned long long;
 
-TW_INLINE CachePolicy as_usual() { return 0; }
-TW_INLINE CachePolicy goes_first() { return 1; }
+TW_INLINE CachePolicy as_usual() {
+  return 0;
+}
+TW_INLINE CachePolicy goes_first() {
+  return 1;
+}
 
 }  // namespace tw_kernel
