@@ -153,10 +153,15 @@ std::vector<BufferRead> linear_reads(const SnippetFacts& facts) {
   return reads;
 }
 
-std::vector<BufferRead> all_linear_reads(const SnippetFacts& facts) {
+std::vector<BufferRead> reads_by_sums(const SnippetFacts& facts) {
   if (linear_reads(facts).empty()) return {};
-  const bool all = std::all_of(facts.reads.begin(), facts.reads.end(),
-                               [](const BufferRead& read) { return read.is_linear; });
+  const auto is_clamped = [](const Expression& index) {
+    return has_node(index, [](const Expression& node) { return node.op == Op::clamp; });
+  };
+  const auto takes_sums = [&](const BufferRead& read) {
+    return read.is_linear && std::none_of(read.indices.begin(), read.indices.end(), is_clamped);
+  };
+  const bool all = std::all_of(facts.reads.begin(), facts.reads.end(), takes_sums);
   return all ? facts.reads : std::vector<BufferRead>{};
 }
 

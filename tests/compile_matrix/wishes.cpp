@@ -205,6 +205,7 @@ std::vector<Wish> gradient_wishes() {
       with_gradient("learnt_rows", "score + x[q_idx]", {NamedDim::q_len}),
       with_gradient("learnt_differences", "score + x[clamp(kv_idx - q_idx, -200, 200) + 200]",
                     {std::int64_t{401}}),
+      with_gradient("learnt_table", "score + x[kv_idx - q_idx + q_len - 1]", {std::int64_t{16383}}),
       with_gradient("learnt_elements", "score + x[(q_idx * 7 + kv_idx) % 1009]",
                     {std::int64_t{1009}})};
   std::vector<Wish> wishes;

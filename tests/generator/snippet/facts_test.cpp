@@ -55,6 +55,20 @@ std::string linear(const std::string& text) {
   return all;
 }
 
+std::string by_sums(const std::string& text) {
+  std::string all;
+  for (const BufferRead& read : reads_by_sums(facts(text))) all += read.buffer + " ";
+  return all;
+}
+
+TEST_CASE("snippet facts: reads that kernels of gradients do without bounds") {
+  CHECK(by_sums("score + bias[kv_idx - q_idx]") == "bias ");
+  CHECK(by_sums("score + slopes[h] * bias[kv_idx - q_idx]") == "slopes bias ");
+  CHECK(by_sums("score + slopes[h]").empty());
+  CHECK(by_sums("score + bias[clamp(kv_idx - q_idx, 0, 5)]").empty());
+  CHECK(by_sums("score + bias[kv_idx - q_idx] + bias[kv_idx * q_idx]").empty());
+}
+
 TEST_CASE("snippet facts: reads that a head, a row or a column shares") {
   CHECK(hoisted("score + slopes[h]") == "slopes(h) ");
   CHECK(hoisted("doc(b, q_idx) == doc((b), int(kv_idx)) ? score : 0") ==

@@ -216,6 +216,8 @@ class GatheredTerms {
     if constexpr (kSlot < tw_slot_count) {
       if constexpr (tw_snippet::tw_slots[kSlot].pattern == tw_Pattern::difference) {
         constexpr bool kHasOwnCells = tw_snippet::tw_slots[kSlot].has_cell_for_each_difference;
+        // No two lanes have one cell then. With a mask's bits beside 128 rows it spills.
+        constexpr bool kAddsByLane = kHasOwnCells && !(kHasMaskMod && kKvTile == 128);
         int first_column = inputs.first_own + static_cast<int>(consumer_thread() / 32 * 16);
         if (kHasOwnCells) first_column = as_unknown(first_column);  // as in add_slots
         float sums[kDiagonalRounds];
@@ -228,7 +230,7 @@ class GatheredTerms {
           const int row = first_row + max(-difference, 0), column = first_column + max(difference, 0);
           const bool exists = place < kDifferences && row < inputs.q_len() && column < inputs.kv_len();
           const int q_idx = row + inputs.q_offset(), kv_idx = column + inputs.kv_offset();
-          if constexpr (kHasOwnCells) {
+          if constexpr (kAddsByLane) {
             add_to_memory<kSlot>(exists, inputs, q_idx, kv_idx, sums[i]);
           } else {
             waiting_.add(exists, sums_of<kSlot>(), cell_of<kSlot>(inputs, q_idx, kv_idx), sums[i]);
