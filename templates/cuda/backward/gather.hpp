@@ -27,14 +27,14 @@ TW_INLINE constexpr int count_gathered(bool owns_rows) {
   for (int slot = 0; slot < tw_slot_count; ++slot) count += is_gathered(slot, owns_rows) ? 1 : 0;
   return count;
 }
-// Slots before this one whose terms are summed along diagonals.
-TW_INLINE constexpr int count_diagonals(int end) {
+// Slots of a pattern before this one.
+TW_INLINE constexpr int count_slots(tw_Pattern pattern, int end) {
   int count = 0;
-  for (int slot = 0; slot < end; ++slot) {
-    count += tw_snippet::tw_slots[slot].pattern == tw_Pattern::difference ? 1 : 0;
-  }
+  for (int slot = 0; slot < end; ++slot) count += tw_snippet::tw_slots[slot].pattern == pattern ? 1 : 0;
   return count;
 }
+// Those whose terms are summed along diagonals.
+TW_INLINE constexpr int count_diagonals(int end) { return count_slots(tw_Pattern::difference, end); }
 
 // A tile's terms in shared memory; 8 rows of a warp's store meet in two of a bank at most.
 constexpr int kTermPitch = kKvTile + 8;

@@ -4,20 +4,14 @@
 #include "cuda/decode/one_byte_products.hpp"
 #include "cuda/language.hpp"
 #include "cuda/portable/score_fragments.hpp"
-#include "cuda/ptx/cp_async.hpp"
 #include "cuda/ptx/shared_memory.hpp"
 #include "cuda/ptx/thread.hpp"
+#include "cuda/tile/copy_chunk.hpp"
 #include "kernel/configuration.hpp"
 
 // Rows of K and V, of elements of one byte, from global to shared memory as they are.
 
 namespace tw_kernel {
-
-// The first `bytes` of 16 of a row. A class of rows may say more about how it is copied.
-template <typename Rows>
-TW_INLINE void copy_chunk(const Rows&, unsigned to, const void* from, int bytes) {
-  copy_async_up_to_16(to, from, bytes);
-}
 
 // `bytes` one by one, and zeros up to 16.
 TW_INLINE void copy_bytes(unsigned to, const KvElement* from, int bytes) {

@@ -4,9 +4,9 @@
 #include "cuda/language.hpp"
 #include "cuda/portable/score_fragments.hpp"
 #include "cuda/portable/score_products.hpp"
-#include "cuda/ptx/cp_async.hpp"
 #include "cuda/ptx/shared_memory.hpp"
 #include "cuda/ptx/thread.hpp"
+#include "cuda/tile/copy_chunk.hpp"
 #include "cuda/tile/shared_tile.hpp"
 #include "kernel/configuration.hpp"
 
@@ -25,12 +25,6 @@ TW_INLINE void copy_elements(unsigned to, const Element* from, bool present) {
     }
   }
   store_shared_16(to, pair[0], pair[1], pair[2], pair[3]);
-}
-
-// The first `bytes` of 16 of a row. A class of rows may say more about how it is copied.
-template <typename Rows>
-TW_INLINE void copy_chunk(const Rows&, unsigned to, const void* from, int bytes) {
-  copy_async_up_to_16(to, from, bytes);
 }
 
 // Of the rows, the first `count` (of kRowCount) exist; the others, and columns from kDim to kPad, become

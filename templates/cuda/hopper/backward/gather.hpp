@@ -31,14 +31,7 @@ TW_INLINE constexpr bool is_own_sum(tw_Pattern pattern) {
   return pattern == tw_Pattern::head || pattern == tw_Pattern::column;
 }
 TW_INLINE constexpr int count_own_sums(int end) {
-  int count = 0;
-  for (int slot = 0; slot < end; ++slot) count += is_own_sum(tw_snippet::tw_slots[slot].pattern) ? 1 : 0;
-  return count;
-}
-TW_INLINE constexpr int count_slots(tw_Pattern pattern, int end) {
-  int count = 0;
-  for (int slot = 0; slot < end; ++slot) count += tw_snippet::tw_slots[slot].pattern == pattern ? 1 : 0;
-  return count;
+  return count_slots(tw_Pattern::head, end) + count_slots(tw_Pattern::column, end);
 }
 TW_INLINE constexpr int count_rows(int end) { return count_slots(tw_Pattern::row, end); }
 static_assert(count_own_sums(tw_slot_count) == kOwnSums && count_rows(tw_slot_count) == kRowReads &&
@@ -49,7 +42,6 @@ static_assert(count_own_sums(tw_slot_count) == kOwnSums && count_rows(tw_slot_co
 constexpr bool kSumsAreOwn = kGathers && kOwnSums == tw_slot_count;
 constexpr bool kSumsColumns = count_slots(tw_Pattern::column, tw_slot_count) > 0;
 
-static_assert(kDiagonalReads <= 1, "Diagonals and WaitingSum are of one");
 static_assert(!kIsWide || kRowReads + kDiagonalReads == 0, "warpgroups have different rows of q there");
 
 class GatheredTerms {
@@ -216,7 +208,7 @@ class GatheredTerms {
     if constexpr (kSlot < tw_slot_count) {
       if constexpr (tw_snippet::tw_slots[kSlot].pattern == tw_Pattern::difference) {
         constexpr bool kHasOwnCells = tw_snippet::tw_slots[kSlot].has_cell_for_each_difference;
-        // No two lanes have one cell then. With a mask's bits beside 128 rows it spills.
+        // Each lane then has its own cell. Tiles of 128 rows with a mask spill with it.
         constexpr bool kAddsByLane = kHasOwnCells && !(kHasMaskMod && kKvTile == 128);
         int first_column = inputs.first_own + static_cast<int>(consumer_thread() / 32 * 16);
         if (kHasOwnCells) first_column = as_unknown(first_column);  // as in add_slots
