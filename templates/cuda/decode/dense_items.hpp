@@ -27,7 +27,10 @@ TW_INLINE int group_of_items(const ForwardArguments& arguments, const SnippetArg
   return items_are_query_heads(arguments) ? 1 : call.num_q_heads / call.num_kv_heads;
 }
 
-TW_INLINE bool may_share_rows(const ForwardArguments&) { return false; }
+// Query heads of one group read the same rows. All batches read the same rows of a broadcast K.
+TW_INLINE bool may_share_rows(const ForwardArguments& arguments, const SnippetArguments& call) {
+  return items_are_query_heads(arguments) || (call.batch > 1 && arguments.k.batch_stride == 0);
+}
 
 class Items {
  public:

@@ -22,7 +22,9 @@ TW_INLINE int group_of_items(const ForwardArguments&, const SnippetArguments& ca
 }
 
 // Sequences may have pages in common.
-TW_INLINE bool may_share_rows(const ForwardArguments& arguments) { return arguments.plan.batch > 1; }
+TW_INLINE bool may_share_rows(const ForwardArguments& arguments, const SnippetArguments&) {
+  return arguments.plan.batch > 1;
+}
 
 class Items {
  public:
