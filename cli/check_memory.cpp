@@ -5,11 +5,11 @@
 namespace tilewright::cli {
 namespace {
 
-// Bytes of each element, as the peaks of processes have them on which one tensor is far larger than
-// the others: numbers in double, 8 bytes each, and copies of float tensors.
+// Each constant is bytes per element, fitted to peak memory of processes in which one tensor is far
+// larger than the others.
 
-// While reference or naive runs, q, k and v lie there in double, and out with its sizes; while out
-// is judged, all results with their references and bounds.
+// The reference and naive results hold q, k and v in double, and out with its error bounds. Judging
+// holds all results with their references and bounds.
 double bytes_of_forward(const CheckSizes& sizes) {
   constexpr double kInput = 20, kOutOfNaive = 37, kJudgedOut = 57, kOtherResult = 37;
   constexpr double kWeight = 47, kRow = 80;
@@ -19,8 +19,8 @@ double bytes_of_forward(const CheckSizes& sizes) {
          kRow * sizes.rows;
 }
 
-// The reference and its five sizes, once of the whole call and once of a part; of buffers and
-// scalars once more for each head of k.
+// The reference gradients with five error terms each, once for the whole call and once for the part
+// that is computed. Each head of k has its own copy of buffers' and scalars' gradients.
 double bytes_of_reference_gradients(const CheckSizes& sizes) {
   constexpr double kReferenceElement = 104, kNamed = 80;
   const double of_head = sizes.has_16_bits ? 80 : 72;
@@ -28,7 +28,7 @@ double bytes_of_reference_gradients(const CheckSizes& sizes) {
          (kNamed + of_head * sizes.kv_heads) * sizes.named;
 }
 
-// All of these with naive's draws, and copies of one gradient.
+// All gradients with their naive values, and copies of the one that is judged.
 double bytes_of_judged_gradients(const CheckSizes& sizes) {
   const double kept = sizes.has_16_bits ? 88 : 64;
   const double copied = sizes.has_16_bits ? 188 : 136, copied_named = sizes.has_16_bits ? 343 : 191;

@@ -6,11 +6,11 @@ namespace tilewright::cli {
 struct CheckSizes {
   double q = 0, k = 0, v = 0, out = 0, weights = 0;
   double rows = 0;     ///< of scores
-  double results = 1;  ///< that are judged: the kernel's, of --beside, of --expect
+  double results = 1;  ///< judged results: the kernel's, --beside's, --expect's
   bool has_gradients = false;
-  bool has_16_bits = false;   ///< of whose gradients naive has four draws
-  double named = 0;           ///< elements of gradients of buffers and scalars
-  double greatest_named = 0;  ///< of one of them
+  bool has_16_bits = false;   ///< 16-bit dtype: the naive gradients are computed four times
+  double named = 0;           ///< elements of all gradients of buffers and scalars
+  double greatest_named = 0;  ///< elements of the largest of them
   double kv_heads = 1;
 };
 

@@ -53,8 +53,8 @@ SnippetFacts find_facts(const SnippetTree& tree, const Spec& spec);
 /// The reads that are no hoistable ones, if all of them are linear; none if one is not.
 std::vector<BufferRead> linear_reads(const SnippetFacts& facts);
 
-/// All reads, if all of them are linear, no index is clamped, and one is no hoistable one; else
-/// none. For kernels that read nothing ahead.
+/// All reads, if all of them are linear, no index is clamped, and at least one is not hoistable;
+/// else an empty list. For kernels that hoist no reads.
 std::vector<BufferRead> reads_by_sums(const SnippetFacts& facts);
 
 }  // namespace tilewright::snippet

@@ -37,7 +37,7 @@ class Producer : QProducer {
     while (bring<kIsK>(next_plan())) place_.advance();
   }
 
-  // False where there is no q tile left.
+  // Returns false if no q tile is left.
   template <bool kIsK>
   __forceinline__ bool bring(TileRun& plan) {
     const QTile& q_tile = plan.work.q_tile;

@@ -12,13 +12,12 @@
 
 namespace tw_kernel {
 
-// 8 rows of 64 columns at a time, of its own panels, or of its own groups of rows where there are fewer panels than
-// warps. Lanes have four chunks of 16 bytes of a row each. Lanes that access shared memory together, 8 after 8, have
-// the rows r and r ^ 5: the swizzle then gives them 8 different places of a row of 128 bytes, both where they read and
-// where they write.
+// A warp widens 8 rows of 64 columns at a time. It has its own panels, or its own groups of rows if there are fewer
+// panels than warps. Each lane has four chunks of 16 bytes of one row. The 8 lanes that access shared memory together
+// have the rows r and r ^ 5, so the swizzle gives them 8 different places of a row of 128 bytes for reads and writes.
 //
-// Shared memory answers late where the products read it too. Of narrow tensors, a step's bytes are loaded before those
-// of the step before are widened; wide ones have four groups in a step, with all their loads under way.
+// Loads have a long latency while products read shared memory too. Narrow tensors are loaded one step ahead; wide ones
+// have four groups in a step, whose loads are all in flight.
 //
 // kPanels: of 64 columns, that a widened tile has. kBoxPanels: of a box of bytes.
 template <int kPanels, int kBoxPanels>

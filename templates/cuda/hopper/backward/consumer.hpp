@@ -28,8 +28,9 @@
 
 namespace tw_kernel {
 
-// dQ's tile before leaves once this one's terms are summed, which takes time, and at once where a block waits for its
-// turn. Else it leaves while the next tile's products run, which is faster for small tiles whose sums are own.
+// When the previous tile's dQ is handed over: at the end of this tile if the block waits for its turn, or if summing
+// terms has taken long enough; else while the next tile's products run. The latter is faster for tiles of 64 rows whose
+// sums each thread keeps.
 constexpr bool kHandsOverAtOnce = kTakesTurns || (kGathers && !(kSumsAreOwn && kKvTile == 64));
 
 class Consumer : ConsumerBase {

@@ -70,7 +70,7 @@ class ConsumerBase {
     return shared_.control->plan[place_.plan];
   }
 
-  // Or reads buffers with care: a tile that drops nothing has all rows and columns, and loads nothing outside.
+  // True too if score_mod's loads may be out of bounds: tiles for which this is false load without clamping.
   __forceinline__ bool drops_some(const KvTile& rows) const {
     const PlacedSequence sequence = own_.sequence();
     return !loads_in_bounds_ || drops_elements(rows) || own_.first + kQTile > sequence.kv_len(call_) ||
@@ -106,7 +106,7 @@ class ConsumerBase {
   const bool loads_in_bounds_;  // of score_mod, for all rows and the block's columns that exist
 
  private:
-  // An index is a sum, of h too: least and greatest for the first and the last head.
+  // Indices are sums, also of h: they are least and greatest at the first and the last head.
   __forceinline__ bool all_load_in_bounds() const {
     const PlacedSequence sequence = own_.sequence();
     const int heads = call_.num_q_heads / call_.num_kv_heads, first_head = own_.h_kv * heads;

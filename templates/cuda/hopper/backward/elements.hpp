@@ -22,15 +22,15 @@
 
 namespace tw_kernel {
 
-// Registers are short where a product with f' follows each weight, and where terms lie along diagonals or leave one by
-// one.
+// Registers are short if each weight is multiplied by f', if terms are summed along diagonals, or if a thread adds each
+// term to memory.
 constexpr bool kIsTight = kMultipliesDy || kOwnSums + kRowReads < tw_slot_count;
 
-// What there are no registers for. Where P f' is P, P^T may be packed together with dX^T: the scores' registers
-// hold it until then. Else elements of tiles of 128 rows wait for both products. Kernels that gather terms
-// spill the least with the first, but for terms of rows in tiles of 128; sums of a head alone spill in neither order in
-// tiles of 64, and are faster with P packed early. Warpgroups that share the head dimension have half of the scores
-// each, and P goes to shared memory at once.
+// When P^T is packed to 16 bits. Late: together with dX^T. If P f' is P, the scores' registers hold P until then.
+// Early: before dP arrives; tiles of 128 rows then wait for both products, for want of registers. Measured: kernels
+// that gather terms spill least if they pack late, except for terms of rows in tiles of 128. Sums of a head alone spill
+// neither way in tiles of 64, and run faster if they pack early. Warpgroups that share the head dimension have half of
+// the scores each, and write P to shared memory at once.
 constexpr bool kPacksLate = !kIsWide && (kSumsAreOwn ? kKvTile == 128 || kSumsColumns
                                          : kGathers  ? kKvTile == 64
                                                      : !kMultipliesDy && kKvTile == 128);
@@ -50,7 +50,7 @@ class TileFacts {
   __forceinline__ float4 delta(int group) { return take(kColumnGroups + group); }
 
  private:
-  // Where elements wait for both products, lse and delta are taken in turns.
+  // If elements wait for both products, they take lse and delta alternately, not in the order of loads.
   static constexpr bool kIsAhead = !DroppedProducts::kDrops && !kWaitsForBoth && (kKvTile == 64 || !kIsTight);
   static constexpr int kAhead = 4;
   static_assert(kAhead <= 2 * kColumnGroups);

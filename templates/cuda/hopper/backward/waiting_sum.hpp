@@ -3,8 +3,8 @@
 #include "cuda/hopper/threads.hpp"
 #include "cuda/ptx/add_float.hpp"
 
-// A clamped index gives most of a call's terms to its first and its last cell. So a warp whose lanes all have one
-// cell keeps their sums, and adds them to memory when it meets another.
+// A clamped index maps most terms of a call to its first and its last cell. A warp whose lanes all have the same cell
+// accumulates their sums, and adds the total to memory when the cell changes.
 
 namespace tw_kernel {
 
