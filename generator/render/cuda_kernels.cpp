@@ -424,22 +424,30 @@ KernelSource render_backward(const SpecFacts& facts, const Target& target,
   const Spec& spec = facts.spec;
   Map context = backward_context(facts, target, variant);
   const BackwardTactic tactic =
-      choose_backward_tactic(facts, target, *context["diagonals"].as_int());
+      choose_backward_tactic(facts, target, variant, *context["diagonals"].as_int());
   context.merge(tactic_variables(tactic.tiles));
   context.merge(Map{{"splits_columns", splits_backward_columns(spec)},
+                    {"one_sweep", tactic.one_sweep},
                     {"shared_bytes", tactic.shared_bytes}});
   KernelSource source =
       make_source(spec, target, variant,
                   jinja::render(loader, "cuda/kernels/portable_backward.cu.jinja", context));
-  source.entry_points = {"tilewright_backward_prepare", "tilewright_backward_columns",
-                         "tilewright_backward_rows", "tilewright_backward_finish"};
+  if (tactic.one_sweep) {
+    source.entry_points = {"tilewright_backward_prepare", "tilewright_backward_one_sweep",
+                           "tilewright_backward_store_dq"};
+  } else {
+    source.entry_points = {"tilewright_backward_prepare", "tilewright_backward_columns",
+                           "tilewright_backward_rows", "tilewright_backward_finish"};
+  }
   if (spec.is_packed()) source.entry_points.emplace_back("tilewright_backward_plan_columns");
   source.plain_entry_points = source.entry_points;
   std::erase(source.plain_entry_points, "tilewright_backward_columns");
   std::erase(source.plain_entry_points, "tilewright_backward_rows");
+  std::erase(source.plain_entry_points, "tilewright_backward_one_sweep");
   source.launch = {.q_tile = tactic.tiles.q_tile,
                    .threads = 32 * tactic.tiles.warps,
-                   .shared_bytes = tactic.shared_bytes};
+                   .shared_bytes = tactic.shared_bytes,
+                   .kv_box_rows = tactic.one_sweep ? tactic.tiles.kv_tile : 0};
   return source;
 }
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 #include <vector>
 
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
+#include "generator/spec/gradients.hpp"
 #include "generator/tactic/cuda_tactic.hpp"
 
 namespace tilewright {
@@ -27,13 +29,15 @@ std::int64_t row_bytes(const Spec& spec) {
   return of(spec.tile_head_dim()) + of(spec.tile_value_dim());
 }
 
-std::int64_t sweep_bytes(const Spec& spec, const BackwardTiles& choice, std::int64_t diagonals) {
+std::int64_t sweep_bytes(const Spec& spec, const BackwardTiles& choice, bool one_sweep,
+                         std::int64_t diagonals) {
   constexpr std::int64_t kFactBytes = 8;
   const std::int64_t rows = row_bytes(spec);
   const std::int64_t weights =
       backward_uses_tensor_cores(spec) ? 0 : choice.own * (choice.passing + 4) * 4;
+  const std::int64_t dx = one_sweep ? choice.own * choice.passing * 2 : 0;
   return choice.own * rows + choice.stages * choice.passing * (rows + kFactBytes) + weights +
-         diagonals * choice.own * (choice.passing + 8) * 4;
+         diagonals * choice.own * (choice.passing + 8) * 4 + dx;
 }
 
 // What a tile's side divides: both sides of a block, so that a tile lies in one row of tiles,
@@ -56,10 +60,13 @@ std::int64_t tile_of(std::int64_t side, std::int64_t limit) {
 }
 
 // The best first; which of them fits depends on the GPU's shared memory.
-std::vector<BackwardTiles> choices(const Spec& spec) {
+std::vector<BackwardTiles> choices(const Spec& spec, bool one_sweep) {
   const std::int64_t width = std::max(spec.tile_head_dim(), spec.tile_value_dim());
   if (!backward_uses_tensor_cores(spec)) {
     return {{64, 32, 1, 1}, {32, 32, 1, 1}, {32, 16, 1, 1}, {16, 16, 1, 1}};
+  }
+  if (one_sweep) {
+    return {{128, 64, 2, 1}, {128, 32, 2, 1}, {128, 32, 1, 1}, {64, 32, 1, 1}, {16, 16, 1, 1}};
   }
   if (width <= 64 && spec.score_mod.empty()) return {{128, 64, 2, 1}, {128, 32, 2, 1}};
   return {{128, 32, 2, 1}, {64, 32, 2, 1}, {64, 32, 1, 1}, {32, 32, 1, 1}, {16, 16, 1, 1}};
@@ -75,15 +82,28 @@ bool backward_uses_tensor_cores(const Spec& spec) {
   return uses_tensor_cores(spec) && spec.output_dtype() == spec.dtype;
 }
 
+bool sweeps_backward_once(const Spec& spec, const KernelVariant& kernel) {
+  const auto names = [&](std::string_view name) {
+    return std::find(spec.gradients.begin(), spec.gradients.end(), name) != spec.gradients.end();
+  };
+  const bool wants_both = names("q") && (names("k") || names("v"));
+  const bool is_served = kernel.aligned && !kernel.deterministic && !spec.is_packed();
+  const bool is_16_bits =
+      backward_uses_tensor_cores(spec) && spec.key_value_dtype() == spec.dtype;
+  return is_served && wants_both && is_16_bits && !spec.pads_rows() &&
+         !splits_backward_columns(spec) && gradient_names(spec).empty();
+}
+
 BackwardTactic choose_backward_tactic(const SpecFacts& facts, const Target& target,
-                                      std::int64_t diagonals) {
+                                      const KernelVariant& kernel, std::int64_t diagonals) {
   const Spec& spec = facts.spec;
   const std::int64_t side = common_side(facts, target);
   const bool on_tensor_cores = backward_uses_tensor_cores(spec);
-  for (BackwardTiles choice : choices(spec)) {
+  const bool one_sweep = sweeps_backward_once(spec, kernel);
+  for (BackwardTiles choice : choices(spec, one_sweep)) {
     choice.own = tile_of(side, choice.own);
     choice.passing = tile_of(side, choice.passing);
-    const std::int64_t bytes = sweep_bytes(spec, choice, diagonals);
+    const std::int64_t bytes = sweep_bytes(spec, choice, one_sweep, diagonals);
     if (bytes > max_shared_bytes(target) - kStaticBackwardBytes) continue;
     return {.tiles = {.q_tile = choice.own,
                       .kv_tile = choice.passing,
@@ -92,7 +112,8 @@ BackwardTactic choose_backward_tactic(const SpecFacts& facts, const Target& targ
                       .q_in_registers = false,
                       .blocks_per_sm = choice.blocks,
                       .mask_unroll = on_tensor_cores ? 8 : 2},
-            .shared_bytes = bytes};
+            .shared_bytes = bytes,
+            .one_sweep = one_sweep};
   }
   throw Error(ErrorCode::internal, "no tiles of the backward pass fit into shared memory");
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "kernel_variant.hpp"
 #include "tactic.hpp"
 
 namespace tilewright {
@@ -11,6 +12,7 @@ namespace tilewright {
 struct BackwardTactic {
   PortableTactic tiles;
   std::int64_t shared_bytes = 0;  ///< dynamic shared memory of a launch
+  bool one_sweep = false;         ///< blocks that own columns also add to float32 sums of dq
 };
 
 /// Whether dk and dv are too wide for the registers of one block, and have separate blocks.
@@ -20,8 +22,12 @@ bool splits_backward_columns(const Spec& spec);
 /// the same dtype.
 bool backward_uses_tensor_cores(const Spec& spec);
 
+/// Whether blocks that own columns also compute dq, by sums in memory to which they add in any
+/// order: kernels for aligned dense calls in 16 bits that need not be deterministic.
+bool sweeps_backward_once(const Spec& spec, const KernelVariant& kernel);
+
 /// @param diagonals  reads whose gradients a kernel sums along diagonals of a tile
 BackwardTactic choose_backward_tactic(const SpecFacts& facts, const Target& target,
-                                      std::int64_t diagonals);
+                                      const KernelVariant& kernel, std::int64_t diagonals);
 
 }  // namespace tilewright

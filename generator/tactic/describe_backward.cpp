@@ -23,7 +23,7 @@ std::string describe_backward(const SpecFacts& facts, const Target& target,
   }
   const std::optional<GradientTerms> terms = gradient_terms(facts);
   const std::int64_t diagonals = terms ? portable_diagonals(*terms) : 0;
-  return Tactic{choose_backward_tactic(facts, target, diagonals).tiles}.describe();
+  return Tactic{choose_backward_tactic(facts, target, kernel, diagonals).tiles}.describe();
 }
 
 }  // namespace tilewright

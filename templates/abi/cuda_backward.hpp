@@ -57,6 +57,11 @@ struct BackwardArguments {
   BlockMaskArguments columns;  // likewise: lists of q blocks, where q_blocks is the number of kv blocks
 };
 
+/// The same where one sweep computes all gradients.
+struct OneSweepArguments : BackwardArguments {
+  float* dq_sums;  // [batch, num_q_heads, tiles of rows][rows of a tile, in fragments: dq_place.hpp], zeros at first
+};
+
 /// Sums in the order of the names that have a gradient: buffers, then scalars.
 template <int kCount>
 struct SumsArguments {
@@ -85,6 +90,10 @@ struct FinishArguments {
 //   void tilewright_backward_rows(BackwardArguments, SnippetArguments, SumsArguments)
 //        grid: q tiles * num_q_heads * batch
 //   void tilewright_backward_finish(FinishArguments)                        grid: any
+// In place of backward_columns and backward_rows, where one sweep computes all gradients:
+//   void tilewright_backward_one_sweep(OneSweepArguments, SnippetArguments, SumsArguments)
+//        grid: kv tiles * num_kv_heads * batch / batches_of_block
+//   void tilewright_backward_store_dq(OneSweepArguments, SnippetArguments)  grid: q tiles * num_q_heads * batch
 constexpr int kPlainThreads = 256;
 
 }  // namespace tilewright::abi::cuda

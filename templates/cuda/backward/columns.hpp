@@ -36,11 +36,11 @@ TW_INLINE void load_own_columns(const BackwardArguments& arguments, const SweepM
                           arguments.v.row_stride, left);
 }
 
-template <bool kKeys, bool kValues>
+template <bool kKeys, bool kValues, typename Dq>
 TW_INLINE void visit_query_heads(const BackwardArguments& arguments, const SnippetArguments& call,
                                  const Gathered<false>::Sums& sums, const SweepMemory& memory, int b,
                                  const OwnColumns& own, RowSums<KeyTile>& dk,
-                                 RowSums<ValueTile>& dv) {
+                                 RowSums<ValueTile>& dv, const Dq& dq) {
   const int group = call.num_q_heads / call.num_kv_heads;
 #pragma unroll 1
   for (int h = own.h_kv * group; h < (own.h_kv + 1) * group; ++h) {
@@ -57,16 +57,16 @@ TW_INLINE void visit_query_heads(const BackwardArguments& arguments, const Snipp
         arguments.columns, kMasked ? list_row(arguments.columns, b, h, own.first / kBlockKv) : 0,
         call.q_len);
     Gathered<false> gathered(sums, memory.terms());
-    visit_tiles<false, kKeys, kValues>(memory, inputs, walk, rows, {}, dk, dv, gathered);
+    visit_tiles<false, kKeys, kValues>(memory, inputs, walk, rows, {}, dk, dv, gathered, dq);
     if (kKeys && arguments.gathers_columns != 0) gathered.end_block(inputs, call.kv_len);
   }
 }
 
 // A block has more than one batch where dk and dv are sums over them.
-template <bool kKeys, bool kValues>
+template <bool kKeys, bool kValues, typename Dq = NoDq>
 TW_INLINE void backward_columns(const BackwardArguments& arguments, const SnippetArguments& call,
                                 const Gathered<false>::Sums& sums, unsigned shared_memory,
-                                const OwnColumns& own) {
+                                const OwnColumns& own, const Dq& dq = {}) {
   const SweepMemory memory(shared_memory);
   RowSums<KeyTile> dk;
   RowSums<ValueTile> dv;
@@ -81,7 +81,7 @@ TW_INLINE void backward_columns(const BackwardArguments& arguments, const Snippe
 #pragma unroll 1
   for (int b = own.first_b; b < own.first_b + arguments.batches_of_block; ++b) {
     load_own_columns(arguments, memory, b, own, call.kv_len);
-    visit_query_heads<kKeys, kValues>(arguments, call, sums, memory, b, own, dk, dv);
+    visit_query_heads<kKeys, kValues>(arguments, call, sums, memory, b, own, dk, dv, dq);
   }
   if (kKeys && arguments.dk.data != nullptr) {
     store_sums<KeyTile, KvElement>(dk.of, scale, arguments.dk, own.first_b, own.h_kv, 0,

@@ -29,15 +29,16 @@
 namespace tw_kernel {
 
 // Shared memory: the own keys and values, stages of those that pass by with the facts of their rows, P in
-// float32, terms of diagonals.
+// float32, terms of diagonals, and dX where it meets K.
 constexpr int kOwnKeyBytes = kQTile * KeyTile::kRowBytes;
 constexpr int kOwnValueBytes = kQTile * ValueTile::kRowBytes;
 constexpr int kStageKeyBytes = kKvTile * KeyTile::kRowBytes;
 constexpr int kStageValueBytes = kKvTile * ValueTile::kRowBytes;
 constexpr int kFactBytes = kKvTile * static_cast<int>(sizeof(RowFacts));
 constexpr int kStageBytes = kStageKeyBytes + kStageValueBytes + kFactBytes;
+constexpr int kDxBytes = kOneSweep ? kQTile * kKvTile * 2 : 0;
 constexpr int kStagesEnd = kOwnKeyBytes + kOwnValueBytes + kStages * kStageBytes;
-static_assert(kStagesEnd + kPBytes + count_diagonals(tw_slot_count) * kTermBytes <= kLaunchSharedBytes,
+static_assert(kStagesEnd + kPBytes + count_diagonals(tw_slot_count) * kTermBytes + kDxBytes <= kLaunchSharedBytes,
               "a launch has the tactic's shared_bytes");
 
 class SweepMemory {
@@ -52,6 +53,7 @@ class SweepMemory {
   __forceinline__ unsigned facts(int stage) const { return values(stage) + kStageValueBytes; }
   __forceinline__ unsigned weights() const { return begin_ + kStagesEnd; }
   __forceinline__ unsigned terms() const { return weights() + kPBytes; }
+  __forceinline__ unsigned dx() const { return terms() + count_diagonals(tw_slot_count) * kTermBytes; }
 
  private:
   unsigned begin_;
@@ -125,20 +127,25 @@ struct RowSums {
   }
 };
 
+// What a sweep that leaves dQ to another does of it: nothing. See added_dq.hpp.
+struct NoDq {
+  static constexpr bool kAdds = false;
+};
+
+// P of a tile in s, and dX in d.
 // kKeys, kValues: which sums are wanted, of dX times the passing keys, and of P times the passing values.
 // A block that owns rows wants those of keys alone.
 template <bool kOwnsRows, bool kKeys, bool kValues, typename Tile, typename Facts>
-TW_INLINE void compute_tile(const SweepMemory& memory, int stage, const ElementInputs& inputs,
-                            const Tile& tile, int passing, const Facts& facts,
-                            RowSums<KeyTile>& key_sums, RowSums<ValueTile>& value_sums,
-                            Gathered<kOwnsRows>& gathered) {
+TW_INLINE void compute_elements(const SweepMemory& memory, int stage, const ElementInputs& inputs,
+                                const Tile& tile, int passing, const Facts& facts,
+                                float (&s)[kRows][kColumns], float (&d)[kRows][kColumns],
+                                Gathered<kOwnsRows>& gathered) {
   constexpr bool kWantsProducts = kKeys;
   passing = end_of_rows(tile, passing);
   const bool some_dropped = drops_elements(tile) || tile.first() + kKvTile > passing;
   KeptElements kept;
   if (some_dropped) kept = find_kept_elements<kOwnsRows>(inputs, tile, passing);
   auto draws = start_draws<kOwnsRows>(inputs, tile.first());
-  float s[kRows][kColumns], d[kRows][kColumns];
   if (kWantsProducts && kValues && KeyTile::kSumColumns + ValueTile::kSumColumns > 48) {
     NoDraws none;  // sums and products leave no registers for draws
     score_tile(typename KeyTile::Fragments(memory.own_keys()), memory.keys(stage), s, draws);
@@ -158,6 +165,24 @@ TW_INLINE void compute_tile(const SweepMemory& memory, int stage, const ElementI
   }
   const DroppedProducts dropped = finish_draws(inputs, draws);
   differentiate_tile<kOwnsRows>(inputs, tile, facts, kept, some_dropped, dropped, s, d, gathered);
+}
+
+template <bool kOwnsRows, bool kKeys, bool kValues, typename Tile, typename Facts, typename Dq>
+TW_INLINE void compute_tile(const SweepMemory& memory, int stage, const ElementInputs& inputs,
+                            const Tile& tile, int passing, const Facts& facts,
+                            RowSums<KeyTile>& key_sums, RowSums<ValueTile>& value_sums,
+                            Gathered<kOwnsRows>& gathered, const Dq& dq) {
+  float s[kRows][kColumns], d[kRows][kColumns];
+  compute_elements<kOwnsRows, kKeys, kValues>(memory, stage, inputs, tile, passing, facts, s, d, gathered);
+  if constexpr (Dq::kAdds) {
+    const auto p = make_weights(memory.weights(), s), dx = make_weights(memory.weights(), d);
+    dq.stage(memory, dx);
+    ValueTile::add(p, memory.values(stage), value_sums.of);
+    __syncthreads();  // dX of all columns is there
+    KeyTile::add(dx, memory.keys(stage), key_sums.of);
+    dq.add(memory, inputs, tile.first());
+    return;
+  }
   if (kValues) {
     ValueTile::add(make_weights(memory.weights(), s), memory.values(stage), value_sums.of);
     __syncwarp();  // P is no longer read
@@ -166,11 +191,11 @@ TW_INLINE void compute_tile(const SweepMemory& memory, int stage, const ElementI
 }
 
 // All tiles of one head.
-template <bool kOwnsRows, bool kKeys, bool kValues, typename Walk>
+template <bool kOwnsRows, bool kKeys, bool kValues, typename Walk, typename Dq = NoDq>
 TW_INLINE void visit_tiles(const SweepMemory& memory, const ElementInputs& inputs,
                            const Walk& found_walk, const PassingRows<kOwnsRows>& found_rows,
                            const FactsOfRows& own_facts, RowSums<KeyTile>& key_sums, RowSums<ValueTile>& value_sums,
-                           Gathered<kOwnsRows>& gathered) {
+                           Gathered<kOwnsRows>& gathered, const Dq& dq = {}) {
   using Tile = typename Walk::Tile;
   __shared__ Passing<kOwnsRows, Walk> passing;
   if (threadIdx.x == 0) passing = {found_walk, found_rows};
@@ -200,11 +225,11 @@ TW_INLINE void visit_tiles(const SweepMemory& memory, const ElementInputs& input
     }
     if constexpr (kOwnsRows) {
       compute_tile<kOwnsRows, kKeys, kValues>(memory, stage, inputs, tile, rows.count, own_facts,
-                                              key_sums, value_sums, gathered);
+                                              key_sums, value_sums, gathered, dq);
     } else {
       compute_tile<kOwnsRows, kKeys, kValues>(memory, stage, inputs, tile, rows.count,
                                               FactsOfColumns{memory.facts(stage)}, key_sums,
-                                              value_sums, gathered);
+                                              value_sums, gathered, dq);
     }
     gathered.end_tile(inputs, tile.first());
     if (kStages > 1) {

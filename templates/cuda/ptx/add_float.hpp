@@ -4,7 +4,12 @@
 
 namespace tw_kernel {
 
-// Adds to a float in global memory, in whatever order, where `adds`. No branch: it may lie between a
+// Adds to a float in global memory, in whatever order.
+TW_INLINE void add_float(float* to, float x) {
+  asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(to), "f"(x) : "memory");
+}
+
+// The same where `adds`. No branch: it may lie between a
 // product's issue and its wait (products.hpp.jinja).
 TW_INLINE void add_float_if(bool adds, float* to, float x) {
   asm volatile(
