@@ -9,6 +9,7 @@
 #include "generator/spec/gradients.hpp"
 #include "runtime/cuda/call_mask.hpp"
 #include "runtime/cuda/hopper_backward.hpp"
+#include "runtime/cuda/one_sweep.hpp"
 #include "runtime/cuda/tile_plan.hpp"
 
 namespace tilewright::cuda {
@@ -28,6 +29,12 @@ std::vector<TensorView> gradient_shapes(const Spec& spec, const Bindings& bindin
   return shapes;
 }
 
+// The variant whose binary has the kernels of two sweeps for a dense call.
+KernelVariant two_sweeps(const LaunchScope& on, bool aligned) {
+  if (aligned && one_sweep_kernel(on) != nullptr) return on.facts.variants.deterministic_backward;
+  return portable_backward(on, aligned);
+}
+
 }  // namespace
 
 void launch_dense_backward(const LaunchScope& on, const BackwardCall& call, const BlockMask* mask,
@@ -38,8 +45,10 @@ void launch_dense_backward(const LaunchScope& on, const BackwardCall& call, cons
   if (aligned && hopper_kernel(on, call.deterministic) != nullptr &&
       hopper_backward_serves(on.spec, call)) {
     launch_hopper_backward(on, call, tiles, bindings);
+  } else if (aligned && !call.deterministic && one_sweep_kernel(on) != nullptr) {
+    launch_one_sweep(on, call, tiles, bindings);
   } else {
-    launch_backward(on, portable_backward(on, aligned), call, tiles, bindings);
+    launch_backward(on, two_sweeps(on, aligned), call, tiles, bindings);
   }
 }
 
@@ -68,6 +77,9 @@ std::int64_t backward_workspace(const LaunchScope& on, const Shape& shape, std::
       bindings ? gradient_shapes(spec, *bindings) : std::vector<TensorView>();
   const std::int64_t portable = bindings ? backward_workspace(shape, gradients, deterministic)
                                          : backward_workspace(spec, shape);
+  if (const Kernel* const sweep = one_sweep_kernel(on)) {
+    return deterministic ? portable : one_sweep_workspace(spec, shape, sweep->launch.kv_box_rows);
+  }
   // Calls without gradients of buffers and scalars may be deterministic whatever was asked for.
   const bool has_turns = hopper_kernel(on, true) != nullptr;
   const Kernel* const hopper = hopper_kernel(on, false);

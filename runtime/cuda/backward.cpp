@@ -17,11 +17,6 @@ namespace {
 
 namespace cuda_abi = tilewright::abi::cuda;
 
-std::int64_t facts_bytes(const Shape& shape) {
-  return shape.batch * shape.num_q_heads * cuda_abi::facts_rows(shape.q_len) *
-         static_cast<std::int64_t>(sizeof(cuda_abi::RowFacts));
-}
-
 std::int64_t own_rows_of(const BackwardLaunch& launch) {
   return launch.launch_of("tilewright_backward_rows").q_tile;
 }
@@ -67,6 +62,21 @@ void launch_columns(const BackwardLaunch& launch, const Spec& spec, const Backwa
 }
 
 }  // namespace
+
+std::int64_t facts_bytes(const Shape& shape) {
+  return shape.batch * shape.num_q_heads * cuda_abi::facts_rows(shape.q_len) *
+         static_cast<std::int64_t>(sizeof(cuda_abi::RowFacts));
+}
+
+void launch_prepare(const BackwardLaunch& launch, const Spec& spec, const Shape& shape,
+                    cuda_abi::BackwardArguments& arguments, SnippetParameter& snippet) {
+  const int lanes = cuda_abi::lanes_of_row(static_cast<int>(spec.value_head_dim()),
+                                           static_cast<int>(size_of(spec.output_dtype())));
+  launch.plain("tilewright_backward_prepare",
+               ceil_div(shape.batch * shape.num_q_heads * arguments.facts_rows,
+                        cuda_abi::kPlainThreads / lanes),
+               arguments, snippet);
+}
 
 std::int64_t portable_bytes(const BackwardCall& call, const BackwardTiles& tiles) {
   return facts_bytes(tiles.plan == nullptr ? call.forward.shape : one_batch(tiles.plan->shape));
@@ -132,12 +142,7 @@ void launch_portable_sweeps(const LaunchScope& on, const KernelVariant& variant,
                                    .sums = sums.arguments(call)};
 
   // The facts of rows.
-  const std::int64_t heads = facts_shape.batch * shape.num_q_heads;
-  const int lanes = cuda_abi::lanes_of_row(static_cast<int>(on.spec.value_head_dim()),
-                                           static_cast<int>(size_of(on.spec.output_dtype())));
-  launch.plain("tilewright_backward_prepare",
-               ceil_div(heads * parameters.arguments.facts_rows, cuda_abi::kPlainThreads / lanes),
-               parameters.arguments, parameters.snippet);
+  launch_prepare(launch, on.spec, facts_shape, parameters.arguments, parameters.snippet);
 
   // dk and dv.
   const std::int64_t own = own_rows_of(launch);
@@ -155,7 +160,8 @@ void launch_portable_sweeps(const LaunchScope& on, const KernelVariant& variant,
     const std::int64_t tiles_of_head = tiles.plan == nullptr
                                            ? ceil_div(shape.q_len, own)
                                            : tiles.plan->geometry.rows * (tiles.work_side / own);
-    launch.tiled("tilewright_backward_rows", tiles_of_head * heads, parameters.arguments,
+    launch.tiled("tilewright_backward_rows",
+                 tiles_of_head * facts_shape.batch * shape.num_q_heads, parameters.arguments,
                  parameters.snippet, parameters.sums.front());
   }
 }

@@ -3,13 +3,18 @@
 #include <cstdint>
 #include <vector>
 
+#include "../../templates/abi/cuda_backward.hpp"
 #include "../call/backward_call.hpp"
 #include "backward_tiles.hpp"
 #include "launch_scope.hpp"
 
 namespace tilewright::cuda {
 
+class BackwardLaunch;
 class GradientSums;
+
+/// Bytes of the facts of a call's rows, with which its workspace begins.
+std::int64_t facts_bytes(const Shape& shape);
 
 /// Bytes of workspace of a call of backward: facts of rows, and sums of gradients of buffers and
 /// scalars.
@@ -31,6 +36,11 @@ bool is_aligned(const Spec& spec, const BackwardCall& call);
 /// @param variant of the portable kernels
 void launch_column_plan(const LaunchScope& on, const KernelVariant& variant, const PlanState& plan,
                         tilewright::Stream stream);
+
+/// Launches the kernel that finds the facts of rows, which all others read.
+/// @param shape  one_batch() of a packed call's
+void launch_prepare(const BackwardLaunch& launch, const Spec& spec, const Shape& shape,
+                    abi::cuda::BackwardArguments& arguments, SnippetParameter& snippet);
 
 /// Launches the portable kernels but for the last, which writes gradients from their sums.
 void launch_portable_sweeps(const LaunchScope& on, const KernelVariant& variant,
