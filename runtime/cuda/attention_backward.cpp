@@ -45,7 +45,7 @@ void launch_dense_backward(const LaunchScope& on, const BackwardCall& call, cons
   if (aligned && hopper_kernel(on, call.deterministic) != nullptr &&
       hopper_backward_serves(on.spec, call)) {
     launch_hopper_backward(on, call, tiles, bindings);
-  } else if (aligned && !call.deterministic && one_sweep_kernel(on) != nullptr) {
+  } else if (aligned && one_sweep_kernel(on) != nullptr && one_sweep_serves(call)) {
     launch_one_sweep(on, call, tiles, bindings);
   } else {
     launch_backward(on, two_sweeps(on, aligned), call, tiles, bindings);

@@ -15,6 +15,10 @@ inline constexpr std::string_view kOneSweepEntry = "tilewright_backward_one_swee
 /// sweeps.
 const Kernel* one_sweep_kernel(const LaunchScope& on);
 
+/// Whether it serves an aligned call: one that need not be deterministic, of whose gradients none is
+/// a sum over the batch.
+bool one_sweep_serves(const BackwardCall& call);
+
 /// Bytes of workspace of such a call: facts of rows, and float32 sums of dq.
 /// @param rows  of q, of a tile: KernelLaunch::kv_box_rows
 std::int64_t one_sweep_workspace(const Spec& spec, const Shape& shape, std::int64_t rows);

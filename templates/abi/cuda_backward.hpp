@@ -92,7 +92,7 @@ struct FinishArguments {
 //   void tilewright_backward_finish(FinishArguments)                        grid: any
 // In place of backward_columns and backward_rows, where one sweep computes all gradients:
 //   void tilewright_backward_one_sweep(OneSweepArguments, SnippetArguments, SumsArguments)
-//        grid: kv tiles * num_kv_heads * batch / batches_of_block
+//        grid: kv tiles * num_kv_heads * batch; batches_of_block is 1
 //   void tilewright_backward_store_dq(OneSweepArguments, SnippetArguments)  grid: q tiles * num_q_heads * batch
 constexpr int kPlainThreads = 256;
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "abi/cuda_backward.hpp"
 #include "cuda/backward/dq_place.hpp"
 #include "cuda/backward/sweep.hpp"
 #include "cuda/language.hpp"
@@ -54,9 +53,15 @@ class AddedDq {
  public:
   static constexpr bool kAdds = true;
 
-  // own_left: how many of the own columns exist
-  __forceinline__ AddedDq(const tilewright::abi::cuda::OneSweepArguments& arguments, int own_left)
-      : arguments_(arguments), own_left_(own_left) {}
+  AddedDq() = default;
+  // sums: of all heads; null where dQ is not wanted. own_left: how many of the own columns exist
+  __forceinline__ AddedDq(float* sums, int own_left) : sums_(sums), own_left_(own_left) {}
+
+  __forceinline__ AddedDq of_head(const SnippetArguments& call, int b, int h) const {
+    if (sums_ == nullptr) return *this;
+    const long long head = static_cast<long long>(b) * call.num_q_heads + h;
+    return {sums_ + head * dq_tiles_of_head(call.q_len) * kDqTileFloats, own_left_};
+  }
 
   __forceinline__ void stage(const SweepMemory& memory, const Weights& dx) const {
     if (own_left_ >= kQTile) {
@@ -67,16 +72,15 @@ class AddedDq {
   }
 
   // dX of all columns has been staged.
-  __forceinline__ void add(const SweepMemory& memory, const ElementInputs& inputs, int first_row) const {
-    if (arguments_.dq.data == nullptr) return;
+  __forceinline__ void add(const SweepMemory& memory, int first_row) const {
+    if (sums_ == nullptr) return;
     const int warp = static_cast<int>(thread_number<kThreads>() / 32);
     const int row_step = warp % kDqRowWarps * kDqWarpRows, column_step = warp / kDqRowWarps * kDqWarpColumns;
     if (kIsUneven && column_step >= kDqColumnSteps) return;
     float dq[kDqWarpRows][kDqWarpColumns][8];
     multiply(memory, row_step, column_step, dq);
-    const long long head = static_cast<long long>(inputs.b) * inputs.call->num_q_heads + inputs.h;
-    const long long tile = head * dq_tiles_of_head(inputs.call->q_len) + first_row / kKvTile;
-    add_parts(arguments_.dq_sums + tile * kDqTileFloats, row_step, column_step, dq);
+    const int parts = first_row / 16 * kDqPartsOfRow;
+    add_parts(sums_ + static_cast<long long>(parts) * kDqPartFloats, row_step, column_step, dq);
   }
 
  private:
@@ -154,7 +158,7 @@ class AddedDq {
     }
   }
 
-  const tilewright::abi::cuda::OneSweepArguments& arguments_;
+  float* sums_;
   int own_left_;
 };
 

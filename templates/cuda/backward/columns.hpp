@@ -57,7 +57,8 @@ TW_INLINE void visit_query_heads(const BackwardArguments& arguments, const Snipp
         arguments.columns, kMasked ? list_row(arguments.columns, b, h, own.first / kBlockKv) : 0,
         call.q_len);
     Gathered<false> gathered(sums, memory.terms());
-    visit_tiles<false, kKeys, kValues>(memory, inputs, walk, rows, {}, dk, dv, gathered, dq);
+    visit_tiles<false, kKeys, kValues>(memory, inputs, walk, rows, {}, dk, dv, gathered,
+                                        dq.of_head(call, b, h));
     if (kKeys && arguments.gathers_columns != 0) gathered.end_block(inputs, call.kv_len);
   }
 }
@@ -79,7 +80,7 @@ TW_INLINE void backward_columns(const BackwardArguments& arguments, const Snippe
     one[i] = 1.0f;
   }
 #pragma unroll 1
-  for (int b = own.first_b; b < own.first_b + arguments.batches_of_block; ++b) {
+  for (int b = own.first_b; b < own.first_b + (kOneSweep ? 1 : arguments.batches_of_block); ++b) {
     load_own_columns(arguments, memory, b, own, call.kv_len);
     visit_query_heads<kKeys, kValues>(arguments, call, sums, memory, b, own, dk, dv, dq);
   }

@@ -18,9 +18,10 @@ TW_INLINE void backward_in_one_sweep(const OneSweepArguments& arguments, const S
                                      const Gathered<false>::Sums& sums, unsigned shared_memory) {
   const int tiles = (call.kv_len + kQTile - 1) / kQTile;
   const int head = static_cast<int>(blockIdx.x) / tiles;
-  const OwnColumns own = {head / call.num_kv_heads * arguments.batches_of_block, head % call.num_kv_heads,
+  const OwnColumns own = {head / call.num_kv_heads, head % call.num_kv_heads,
                           static_cast<int>(blockIdx.x) % tiles * kQTile};
-  backward_columns<true, true>(arguments, call, sums, shared_memory, own, AddedDq(arguments, call.kv_len - own.first));
+  const AddedDq dq(arguments.dq.data == nullptr ? nullptr : arguments.dq_sums, call.kv_len - own.first);
+  backward_columns<true, true>(arguments, call, sums, shared_memory, own, dq);
 }
 
 }  // namespace tw_kernel

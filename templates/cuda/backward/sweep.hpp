@@ -95,12 +95,19 @@ struct PassingRows {
   }
 };
 
+// What a sweep that leaves dQ to another does of it: nothing. See added_dq.hpp.
+struct NoDq {
+  static constexpr bool kAdds = false;
+  __forceinline__ NoDq of_head(const SnippetArguments&, int, int) const { return {}; }
+};
+
 // What the loop over tiles needs now and then. It lies in shared memory, as the accumulators leave no
 // registers for it.
-template <bool kOwnsRows, typename Walk>
+template <bool kOwnsRows, typename Walk, typename Dq>
 struct Passing {
   Walk walk;
   PassingRows<kOwnsRows> rows;
+  Dq dq;
 };
 
 // dO of a row with nothing kept counts as 0, whatever it holds: in a sum over rows, 0 * NaN would be NaN.
@@ -127,11 +134,6 @@ struct RowSums {
   }
 };
 
-// What a sweep that leaves dQ to another does of it: nothing. See added_dq.hpp.
-struct NoDq {
-  static constexpr bool kAdds = false;
-};
-
 // P of a tile in s, and dX in d.
 // kKeys, kValues: which sums are wanted, of dX times the passing keys, and of P times the passing values.
 // A block that owns rows wants those of keys alone.
@@ -144,7 +146,9 @@ TW_INLINE void compute_elements(const SweepMemory& memory, int stage, const Elem
   passing = end_of_rows(tile, passing);
   const bool some_dropped = drops_elements(tile) || tile.first() + kKvTile > passing;
   KeptElements kept;
-  if (some_dropped) kept = find_kept_elements<kOwnsRows>(inputs, tile, passing);
+  // Both take registers: a mask_mod's code, or what it has found while the products run.
+  constexpr bool kFindsLate = kOneSweep && !kHasMaskMod;
+  if (!kFindsLate && some_dropped) kept = find_kept_elements<kOwnsRows>(inputs, tile, passing);
   auto draws = start_draws<kOwnsRows>(inputs, tile.first());
   if (kWantsProducts && kValues && KeyTile::kSumColumns + ValueTile::kSumColumns > 48) {
     NoDraws none;  // sums and products leave no registers for draws
@@ -164,6 +168,7 @@ TW_INLINE void compute_elements(const SweepMemory& memory, int stage, const Elem
     }
   }
   const DroppedProducts dropped = finish_draws(inputs, draws);
+  if (kFindsLate && some_dropped) kept = find_kept_elements<kOwnsRows>(inputs, tile, passing);
   differentiate_tile<kOwnsRows>(inputs, tile, facts, kept, some_dropped, dropped, s, d, gathered);
 }
 
@@ -180,7 +185,7 @@ TW_INLINE void compute_tile(const SweepMemory& memory, int stage, const ElementI
     ValueTile::add(p, memory.values(stage), value_sums.of);
     __syncthreads();  // dX of all columns is there
     KeyTile::add(dx, memory.keys(stage), key_sums.of);
-    dq.add(memory, inputs, tile.first());
+    dq.add(memory, tile.first());
     return;
   }
   if (kValues) {
@@ -195,13 +200,14 @@ template <bool kOwnsRows, bool kKeys, bool kValues, typename Walk, typename Dq =
 TW_INLINE void visit_tiles(const SweepMemory& memory, const ElementInputs& inputs,
                            const Walk& found_walk, const PassingRows<kOwnsRows>& found_rows,
                            const FactsOfRows& own_facts, RowSums<KeyTile>& key_sums, RowSums<ValueTile>& value_sums,
-                           Gathered<kOwnsRows>& gathered, const Dq& dq = {}) {
+                           Gathered<kOwnsRows>& gathered, const Dq& found_dq = {}) {
   using Tile = typename Walk::Tile;
-  __shared__ Passing<kOwnsRows, Walk> passing;
-  if (threadIdx.x == 0) passing = {found_walk, found_rows};
+  __shared__ Passing<kOwnsRows, Walk, Dq> passing;
+  if (threadIdx.x == 0) passing = {found_walk, found_rows, found_dq};
   __syncthreads();
   const Walk& walk = passing.walk;
   const PassingRows<kOwnsRows>& rows = passing.rows;
+  const Dq& dq = passing.dq;
   typename Walk::Cursor cursor;
   Tile tile = walk.next(cursor);
   Tile next = walk.next(cursor);
