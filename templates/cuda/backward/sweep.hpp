@@ -14,6 +14,7 @@
 #include "cuda/ptx/convert.hpp"
 #include "cuda/ptx/cp_async.hpp"
 #include "cuda/ptx/shared_memory.hpp"
+#include "cuda/ptx/thread.hpp"
 #include "kernel/backward_dropout.hpp"
 #include "kernel/backward_engine.hpp"
 #include "kernel/configuration.hpp"
@@ -113,9 +114,10 @@ struct Passing {
 // dO of a row with nothing kept counts as 0, whatever it holds: in a sum over rows, 0 * NaN would be NaN.
 TW_INLINE void clear_dead_rows(const SweepMemory& memory, int stage) {
   constexpr int kChunks = ValueTile::kRowBytes / 16;
-  for (int id = threadIdx.x; id < kKvTile * kChunks; id += kThreads) {
-    const int row = id / kChunks;
-    if (load_shared(memory.facts(stage) + row * static_cast<int>(sizeof(RowFacts))) != kInfinity) continue;
+#pragma unroll 1
+  for (unsigned id = thread_number<kThreads>(); id < kKvTile * kChunks; id += kThreads) {
+    const unsigned row = id / kChunks;
+    if (load_shared(memory.facts(stage) + row * sizeof(RowFacts)) != kInfinity) continue;
     store_shared_16(memory.values(stage) + row * ValueTile::kRowBytes + id % kChunks * 16, 0, 0, 0, 0);
   }
 }
