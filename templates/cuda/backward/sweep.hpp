@@ -105,10 +105,9 @@ struct NoDq {
 // What the loop over tiles needs now and then. It lies in shared memory, as the accumulators leave no
 // registers for it.
 template <bool kOwnsRows, typename Walk, typename Dq>
-struct Passing {
+struct Passing : Dq {
   Walk walk;
   PassingRows<kOwnsRows> rows;
-  Dq dq;
 };
 
 // dO of a row with nothing kept counts as 0, whatever it holds: in a sum over rows, 0 * NaN would be NaN.
@@ -202,14 +201,14 @@ template <bool kOwnsRows, bool kKeys, bool kValues, typename Walk, typename Dq =
 TW_INLINE void visit_tiles(const SweepMemory& memory, const ElementInputs& inputs,
                            const Walk& found_walk, const PassingRows<kOwnsRows>& found_rows,
                            const FactsOfRows& own_facts, RowSums<KeyTile>& key_sums, RowSums<ValueTile>& value_sums,
-                           Gathered<kOwnsRows>& gathered, const Dq& found_dq = {}) {
+                           Gathered<kOwnsRows>& gathered, Dq found_dq = {}) {
   using Tile = typename Walk::Tile;
   __shared__ Passing<kOwnsRows, Walk, Dq> passing;
-  if (threadIdx.x == 0) passing = {found_walk, found_rows, found_dq};
+  if (threadIdx.x == 0) passing = {found_dq, found_walk, found_rows};
   __syncthreads();
   const Walk& walk = passing.walk;
   const PassingRows<kOwnsRows>& rows = passing.rows;
-  const Dq& dq = passing.dq;
+  const Dq& dq = passing;
   typename Walk::Cursor cursor;
   Tile tile = walk.next(cursor);
   Tile next = walk.next(cursor);
