@@ -66,8 +66,9 @@ std::vector<BackwardTiles> choices(const Spec& spec, bool one_sweep) {
     return {{64, 32, 1, 1}, {32, 32, 1, 1}, {32, 16, 1, 1}, {16, 16, 1, 1}};
   }
   if (one_sweep) {
-    // Draws of dropout leave no registers for 64 rows beside sums of 128 columns.
-    const std::int64_t rows = width > 64 && spec.has_dropout() ? 32 : 64;
+    // Sums of more columns, draws of dropout and a snippet's code leave registers for fewer rows.
+    const bool is_plain = spec.score_mod.empty() && spec.mask_mod.empty() && !spec.has_dropout();
+    const std::int64_t rows = width <= 64 ? (is_plain ? 128 : 64) : (spec.has_dropout() ? 32 : 64);
     return {{128, rows, 2, 1}, {128, 32, 2, 1}, {128, 32, 1, 1}, {64, 32, 1, 1}, {16, 16, 1, 1}};
   }
   if (width <= 64 && spec.score_mod.empty()) return {{128, 64, 2, 1}, {128, 32, 2, 1}};

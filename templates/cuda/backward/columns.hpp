@@ -6,6 +6,7 @@
 #include "cuda/backward/sweep.hpp"
 #include "cuda/backward/walk.hpp"
 #include "cuda/language.hpp"
+#include "cuda/ptx/thread.hpp"
 #include "kernel/backward_engine.hpp"
 #include "kernel/own_rows.hpp"
 #include "kernel/configuration.hpp"
@@ -22,6 +23,15 @@ struct OwnColumns {
   int h_kv;
   int first;
 };
+
+// Found anew each time: kept over the loops it would cost registers.
+TW_INLINE OwnColumns find_own_columns(const BackwardArguments& arguments, const SnippetArguments& call) {
+  constexpr int kParts = kSplitsColumns ? 2 : 1;
+  const int tiles = (call.kv_len + kQTile - 1) / kQTile;
+  const int number = static_cast<int>(block_number()) / kParts;
+  const int head = number / tiles;
+  return {head / call.num_kv_heads * arguments.batches_of_block, head % call.num_kv_heads, number % tiles * kQTile};
+}
 
 TW_INLINE void load_own_columns(const BackwardArguments& arguments, const SweepMemory& memory, int b,
                                 const OwnColumns& own, int kv_len) {
@@ -67,8 +77,9 @@ TW_INLINE void visit_query_heads(const BackwardArguments& arguments, const Snipp
 template <bool kKeys, bool kValues, typename Dq = NoDq>
 TW_INLINE void backward_columns(const BackwardArguments& arguments, const SnippetArguments& call,
                                 const Gathered<false>::Sums& sums, unsigned shared_memory,
-                                const OwnColumns& own, const Dq& dq = {}) {
+                                const Dq& dq = {}) {
   const SweepMemory memory(shared_memory);
+  const OwnColumns own = find_own_columns(arguments, call);
   RowSums<KeyTile> dk;
   RowSums<ValueTile> dv;
   if (kKeys) dk.clear();
@@ -84,32 +95,27 @@ TW_INLINE void backward_columns(const BackwardArguments& arguments, const Snippe
     load_own_columns(arguments, memory, b, own, call.kv_len);
     visit_query_heads<kKeys, kValues>(arguments, call, sums, memory, b, own, dk, dv, dq);
   }
+  const OwnColumns to = find_own_columns(arguments, call);
   if (kKeys && arguments.dk.data != nullptr) {
-    store_sums<KeyTile, KvElement>(dk.of, scale, arguments.dk, own.first_b, own.h_kv, 0,
-                                    own.first, call.kv_len);
+    store_sums<KeyTile, KvElement>(dk.of, scale, arguments.dk, to.first_b, to.h_kv, 0, to.first,
+                                    call.kv_len);
   }
   if (kValues && arguments.dv.data != nullptr) {
-    store_sums<ValueTile, KvElement>(dv.of, one, arguments.dv, own.first_b, own.h_kv, 0,
-                                     own.first, call.kv_len);
+    store_sums<ValueTile, KvElement>(dv.of, one, arguments.dv, to.first_b, to.h_kv, 0,
+                                     to.first, call.kv_len);
   }
 }
 
 // Where dk and dv are too wide for the registers of one block, each has its own blocks.
 TW_INLINE void backward_columns(const BackwardArguments& arguments, const SnippetArguments& call,
                                 const Gathered<false>::Sums& sums, unsigned shared_memory) {
-  constexpr int kParts = kSplitsColumns ? 2 : 1;
-  const int tiles = (call.kv_len + kQTile - 1) / kQTile;
-  const int number = static_cast<int>(blockIdx.x) / kParts;
-  const int head = number / tiles;
-  const OwnColumns own = {head / call.num_kv_heads * arguments.batches_of_block,
-                          head % call.num_kv_heads, number % tiles * kQTile};
   if constexpr (!kSplitsColumns) {
-    backward_columns<true, true>(arguments, call, sums, shared_memory, own);
-  } else if (blockIdx.x % kParts == 0) {
+    backward_columns<true, true>(arguments, call, sums, shared_memory);
+  } else if (blockIdx.x % 2 == 0) {
     const bool is_wanted = arguments.dk.data != nullptr || Gathered<false>::kCount > 0;
-    if (is_wanted) backward_columns<true, false>(arguments, call, sums, shared_memory, own);
+    if (is_wanted) backward_columns<true, false>(arguments, call, sums, shared_memory);
   } else if (arguments.dv.data != nullptr) {
-    backward_columns<false, true>(arguments, call, sums, shared_memory, own);
+    backward_columns<false, true>(arguments, call, sums, shared_memory);
   }
 }
 

@@ -16,12 +16,9 @@ using tilewright::abi::cuda::OneSweepArguments;
 
 TW_INLINE void backward_in_one_sweep(const OneSweepArguments& arguments, const SnippetArguments& call,
                                      const Gathered<false>::Sums& sums, unsigned shared_memory) {
-  const int tiles = (call.kv_len + kQTile - 1) / kQTile;
-  const int head = static_cast<int>(blockIdx.x) / tiles;
-  const OwnColumns own = {head / call.num_kv_heads, head % call.num_kv_heads,
-                          static_cast<int>(blockIdx.x) % tiles * kQTile};
-  const AddedDq dq(arguments.dq.data == nullptr ? nullptr : arguments.dq_sums, call.kv_len - own.first);
-  backward_columns<true, true>(arguments, call, sums, shared_memory, own, dq);
+  const int own_left = call.kv_len - find_own_columns(arguments, call).first;
+  const AddedDq dq(arguments.dq.data == nullptr ? nullptr : arguments.dq_sums, own_left);
+  backward_columns<true, true>(arguments, call, sums, shared_memory, dq);
 }
 
 }  // namespace tw_kernel

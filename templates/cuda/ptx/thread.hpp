@@ -21,4 +21,11 @@ TW_INLINE unsigned thread_number() {
   return number;
 }
 
+// The block's number in its launch, likewise.
+TW_INLINE unsigned block_number() {
+  unsigned number;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(number));
+  return number;
+}
+
 }  // namespace tw_kernel

@@ -11,4 +11,8 @@ TW_INLINE unsigned thread_number() {
   return kThreads == 32 ? threadIdx.x % 32 : threadIdx.x;
 }
 
+TW_INLINE unsigned block_number() {
+  return blockIdx.x;
+}
+
 }  // namespace tw_kernel
