@@ -91,8 +91,7 @@ bool sweeps_backward_once(const Spec& spec, const KernelVariant& kernel) {
   };
   const bool wants_both = names("q") && (names("k") || names("v"));
   const bool is_served = kernel.aligned && !kernel.deterministic && !spec.is_packed();
-  const bool is_16_bits =
-      backward_uses_tensor_cores(spec) && spec.key_value_dtype() == spec.dtype;
+  const bool is_16_bits = backward_uses_tensor_cores(spec) && spec.key_value_dtype() == spec.dtype;
   return is_served && wants_both && is_16_bits && !spec.pads_rows() &&
          !splits_backward_columns(spec) && gradient_names(spec).empty();
 }

@@ -160,9 +160,8 @@ void launch_portable_sweeps(const LaunchScope& on, const KernelVariant& variant,
     const std::int64_t tiles_of_head = tiles.plan == nullptr
                                            ? ceil_div(shape.q_len, own)
                                            : tiles.plan->geometry.rows * (tiles.work_side / own);
-    launch.tiled("tilewright_backward_rows",
-                 tiles_of_head * facts_shape.batch * shape.num_q_heads, parameters.arguments,
-                 parameters.snippet, parameters.sums.front());
+    launch.tiled("tilewright_backward_rows", tiles_of_head * facts_shape.batch * shape.num_q_heads,
+                 parameters.arguments, parameters.snippet, parameters.sums.front());
   }
 }
 

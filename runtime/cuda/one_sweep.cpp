@@ -44,8 +44,8 @@ void launch_one_sweep(const LaunchScope& on, const BackwardCall& call, const Bac
   const KernelLaunch& facts = launch.launch_of(kOneSweepEntry);
   const std::int64_t rows = facts.kv_box_rows;
   require_backward_workspace(call, one_sweep_workspace(on.spec, shape, rows));
-  auto* const sums = reinterpret_cast<float*>(static_cast<std::byte*>(call.workspace.data) +
-                                              facts_bytes(shape));
+  auto* const sums =
+      reinterpret_cast<float*>(static_cast<std::byte*>(call.workspace.data) + facts_bytes(shape));
   cuda_abi::OneSweepArguments arguments = {backward_arguments(call, tiles), sums};
   SnippetParameter snippet(bindings.cuda_arguments(), shape);
   cuda_abi::SumsArgument none = {};
@@ -56,8 +56,9 @@ void launch_one_sweep(const LaunchScope& on, const BackwardCall& call, const Bac
   if (wants_dq) launch.clear(sums, sums_bytes(on.spec, shape, rows));
 
   // All gradients; dq from its sums.
-  launch.tiled(kOneSweepEntry, ceil_div(shape.kv_len, facts.q_tile) * shape.num_kv_heads * shape.batch,
-               arguments, snippet, none);
+  launch.tiled(kOneSweepEntry,
+               ceil_div(shape.kv_len, facts.q_tile) * shape.num_kv_heads * shape.batch, arguments,
+               snippet, none);
   if (!wants_dq) return;
   launch.plain("tilewright_backward_store_dq", row_tiles(shape, rows), arguments, snippet);
 }

@@ -15,8 +15,8 @@ inline constexpr std::string_view kOneSweepEntry = "tilewright_backward_one_swee
 /// sweeps.
 const Kernel* one_sweep_kernel(const LaunchScope& on);
 
-/// Whether it serves an aligned call: one that need not be deterministic, of whose gradients none is
-/// a sum over the batch.
+/// Whether it serves an aligned call: one that need not be deterministic, of whose gradients none
+/// is a sum over the batch.
 bool one_sweep_serves(const BackwardCall& call);
 
 /// Bytes of workspace of such a call: facts of rows, and float32 sums of dq.
