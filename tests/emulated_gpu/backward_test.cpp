@@ -173,3 +173,23 @@ TEST_CASE("emulated GPU: gradients in float32, one of a buffer of f64", "[every-
   call.run();
   call.judge();
 }
+
+TEST_CASE("emulated GPU: gradients of q, k and v alone, by sums of dq in memory", "[every-kind]") {
+  const Attention attention(spec_of(bf16, {"q", "k", "v"}), {.device = Device::parse("cuda")});
+  Call call(attention);
+  call.run();
+  call.judge();
+  CHECK_THROWS_WITH(call.run(false, 1), ContainsSubstring("bytes; this call of backward needs"));
+
+  INFO("deterministic: equal bits in whatever order threads run");
+  Call first(attention), second(attention);
+  first.run(true);
+  first.judge();
+  second.run(true);
+  CHECK(first.bytes() == second.bytes());
+
+  INFO("k and v of one batch: their gradients are sums");
+  Call broadcast(attention, {.broadcast_kv = true});
+  broadcast.run();
+  broadcast.judge();
+}
