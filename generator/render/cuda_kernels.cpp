@@ -447,7 +447,7 @@ KernelSource render_backward(const SpecFacts& facts, const Target& target,
   source.launch = {.q_tile = tactic.tiles.q_tile,
                    .threads = 32 * tactic.tiles.warps,
                    .shared_bytes = tactic.shared_bytes,
-                   .kv_box_rows = tactic.one_sweep ? tactic.tiles.kv_tile : 0};
+                   .passing_rows = tactic.one_sweep ? tactic.tiles.kv_tile : 0};
   return source;
 }
 

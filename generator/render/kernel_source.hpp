@@ -22,9 +22,11 @@ struct KernelLaunch {
   std::int64_t q_tile = 0;        ///< rows of q that a block of threads handles
   std::int64_t threads = 0;       ///< of a block
   std::int64_t shared_bytes = 0;  ///< dynamic shared memory of a block
-  /// Rows of the boxes of k and v in the tensor maps that the kernel takes; 0: it takes none. Of a
-  /// portable backward kernel of one sweep, which takes none: rows of its tiles of q.
+  /// Rows of the boxes of k and v in the tensor maps that the kernel takes; 0: it takes none.
   std::int64_t kv_box_rows = 0;
+  /// Rows of the tiles of q that pass by the columns of a block, which adds to their sums of dq; of
+  /// portable backward kernels of one sweep alone.
+  std::int64_t passing_rows = 0;
   /// Blocks of threads: one for each multiprocessor, which handles several q tiles, and not one for
   /// each q tile.
   bool is_persistent = false;

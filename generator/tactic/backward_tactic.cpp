@@ -67,7 +67,7 @@ std::vector<BackwardTiles> choices(const Spec& spec, bool one_sweep) {
   }
   if (one_sweep) {
     // Sums of more columns, draws of dropout and a snippet's code leave registers for fewer rows.
-    const bool is_plain = spec.score_mod.empty() && spec.mask_mod.empty() && !spec.has_dropout();
+    const bool is_plain = spec.score_mod.empty() && !spec.has_dropout();
     const std::int64_t rows = width <= 64 ? (is_plain ? 128 : 64) : (spec.has_dropout() ? 32 : 64);
     return {{128, rows, 2, 1}, {128, 32, 2, 1}, {128, 32, 1, 1}, {64, 32, 1, 1}, {16, 16, 1, 1}};
   }

@@ -78,7 +78,7 @@ std::int64_t backward_workspace(const LaunchScope& on, const Shape& shape, std::
   const std::int64_t portable = bindings ? backward_workspace(shape, gradients, deterministic)
                                          : backward_workspace(spec, shape);
   if (const Kernel* const sweep = one_sweep_kernel(on)) {
-    return deterministic ? portable : one_sweep_workspace(spec, shape, sweep->launch.kv_box_rows);
+    return deterministic ? portable : one_sweep_workspace(spec, shape, sweep->launch.passing_rows);
   }
   // Calls without gradients of buffers and scalars may be deterministic whatever was asked for.
   const bool has_turns = hopper_kernel(on, true) != nullptr;

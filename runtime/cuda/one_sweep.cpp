@@ -42,7 +42,7 @@ void launch_one_sweep(const LaunchScope& on, const BackwardCall& call, const Bac
   // The arguments.
   const Shape& shape = call.forward.shape;
   const KernelLaunch& facts = launch.launch_of(kOneSweepEntry);
-  const std::int64_t rows = facts.kv_box_rows;
+  const std::int64_t rows = facts.passing_rows;
   require_backward_workspace(call, one_sweep_workspace(on.spec, shape, rows));
   auto* const sums =
       reinterpret_cast<float*>(static_cast<std::byte*>(call.workspace.data) + facts_bytes(shape));

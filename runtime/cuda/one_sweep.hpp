@@ -20,7 +20,7 @@ const Kernel* one_sweep_kernel(const LaunchScope& on);
 bool one_sweep_serves(const BackwardCall& call);
 
 /// Bytes of workspace of such a call: facts of rows, and float32 sums of dq.
-/// @param rows  of q, of a tile: KernelLaunch::kv_box_rows
+/// @param rows  of q, of a tile: KernelLaunch::passing_rows
 std::int64_t one_sweep_workspace(const Spec& spec, const Shape& shape, std::int64_t rows);
 
 /// Launches the backward pass.

@@ -135,6 +135,21 @@ struct RowSums {
   }
 };
 
+// Kept elements lie where only their own thread will put dX, of its rows i (AddedDq::stage_rows).
+TW_INLINE unsigned place_of_kept(const SweepMemory& memory, int i) {
+  return memory.dx() + row_of(i) * kKvTile * 2 + lane() % 4 * 4;
+}
+TW_INLINE void put_aside(const SweepMemory& memory, const KeptElements& kept) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) store_shared(place_of_kept(memory, i), __uint_as_float(kept.word[i]));
+}
+TW_INLINE KeptElements take_back(const SweepMemory& memory) {
+  KeptElements kept;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) kept.word[i] = __float_as_uint(load_shared(place_of_kept(memory, i)));
+  return kept;
+}
+
 // P of a tile in s, and dX in d.
 // kKeys, kValues: which sums are wanted, of dX times the passing keys, and of P times the passing values.
 // A block that owns rows wants those of keys alone.
@@ -146,10 +161,11 @@ TW_INLINE void compute_elements(const SweepMemory& memory, int stage, const Elem
   constexpr bool kWantsProducts = kKeys;
   passing = end_of_rows(tile, passing);
   const bool some_dropped = drops_elements(tile) || tile.first() + kKvTile > passing;
-  KeptElements kept;
-  // Both take registers: a mask_mod's code, or what it has found while the products run.
+  // In one sweep a mask_mod's code has no registers after the products, nor has what it found while they run.
   constexpr bool kFindsLate = kOneSweep && !kHasMaskMod;
+  KeptElements kept;
   if (!kFindsLate && some_dropped) kept = find_kept_elements<kOwnsRows>(inputs, tile, passing);
+  if (kOneSweep && !kFindsLate && some_dropped) put_aside(memory, kept);
   auto draws = start_draws<kOwnsRows>(inputs, tile.first());
   if (kWantsProducts && kValues && KeyTile::kSumColumns + ValueTile::kSumColumns > 48) {
     NoDraws none;  // sums and products leave no registers for draws
@@ -170,6 +186,7 @@ TW_INLINE void compute_elements(const SweepMemory& memory, int stage, const Elem
   }
   const DroppedProducts dropped = finish_draws(inputs, draws);
   if (kFindsLate && some_dropped) kept = find_kept_elements<kOwnsRows>(inputs, tile, passing);
+  if (kOneSweep && !kFindsLate && some_dropped) kept = take_back(memory);
   differentiate_tile<kOwnsRows>(inputs, tile, facts, kept, some_dropped, dropped, s, d, gathered);
 }
 

@@ -209,6 +209,7 @@ TEST_CASE("kernel facts: a description of a kernel says what its rendering says,
       REQUIRE(described.entry_points == rendered.entry_points);
       REQUIRE(described.launch.q_tile == rendered.launch.q_tile);
       REQUIRE(described.launch.kv_box_rows == rendered.launch.kv_box_rows);
+      REQUIRE(described.launch.passing_rows == rendered.launch.passing_rows);
       REQUIRE(described.launch.is_persistent == rendered.launch.is_persistent);
       REQUIRE(described.launch.threads == rendered.launch.threads);
       REQUIRE(described.launch.shared_bytes == rendered.launch.shared_bytes);
