@@ -7,7 +7,6 @@
 #include "cuda/decode/streamed_rows.hpp"
 #include "cuda/decode/work_range.hpp"
 #include "cuda/language.hpp"
-#include "cuda/ptx/cache_policy.hpp"
 #include "cuda/ptx/cp_async.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
@@ -38,14 +37,13 @@ TW_INLINE int next_item(int item) {
 }
 
 // A call reads each row of K and V once, unless items share rows. With evict_first these lines do not evict dirty
-// lines, whose write-back would compete with the reads. Measured on an H200: up to 7 % faster up to 256 MiB, 3 % slower
-// from 512 MiB on.
+// lines, whose write-back would compete with the reads. Measured on an H200: up to 7 % faster up to 256 MiB. From
+// 512 MiB on any policy costs 7 % of the time, evict_normal too.
 constexpr long long kMostBytesThatGoFirst = 256 << 20;
-TW_INLINE CachePolicy kv_policy(const ForwardArguments& arguments, const SnippetArguments& call,
-                                const tilewright::abi::UnitCuts& cuts) {
+TW_INLINE bool lines_go_first(const ForwardArguments& arguments, const SnippetArguments& call,
+                              const tilewright::abi::UnitCuts& cuts) {
   constexpr long long kUnitBytes = kDecodeColumns * (kHeadDim + kValueDim) * static_cast<int>(sizeof(KvElement));
-  const bool goes = !may_share_rows(arguments, call) && cuts.units * kUnitBytes <= kMostBytesThatGoFirst;
-  return goes ? goes_first() : as_usual();
+  return !may_share_rows(arguments, call) && cuts.units * kUnitBytes <= kMostBytesThatGoFirst;
 }
 
 class CopiesAhead {
@@ -58,7 +56,7 @@ class CopiesAhead {
         ring_(ring),
         team_(team),
         range_(arguments, call),
-        policy_(kv_policy(arguments, call, range_.cuts())) {}
+        lines_go_first_(lines_go_first(arguments, call, range_.cuts())) {}
 
   // Asks for the next tile, and makes it a group of copies; without a tile the group is empty. No lane
   // reads the tile's place in the ring any more. After the last item one without units is announced.
@@ -111,9 +109,9 @@ class CopiesAhead {
     const int first = tile.first(), count = head().q_tile.kv_len(call_) - first;
     const unsigned k = ring_ + stage_ * (kKBytes + kVBytes);
     load_found(found_, head().k, k_of(arguments_), head().q_tile, first, count,
-               [&](const auto& rows, int existing) { load_k(k, StreamedRows(rows, policy_), existing); });
+               [&](const auto& rows, int existing) { load_k(k, StreamedRows(rows, lines_go_first_), existing); });
     load_found(found_, head().v, v_of(arguments_), head().q_tile, first, count,
-               [&](const auto& rows, int existing) { load_v(k + kKBytes, StreamedRows(rows, policy_), existing); });
+               [&](const auto& rows, int existing) { load_v(k + kKBytes, StreamedRows(rows, lines_go_first_), existing); });
   }
 
   const ForwardArguments& arguments_;
@@ -122,7 +120,7 @@ class CopiesAhead {
   unsigned ring_;
   int team_;
   WorkRange range_;
-  CachePolicy policy_;
+  bool lines_go_first_;
   UnitTiles walk_;
   FoundTile found_;  // of the next tile
   int left_ = 0;   // units of the item

@@ -8,13 +8,6 @@ namespace tw_kernel {
 
 using CachePolicy = unsigned long long;
 
-// Lines go as those of any read do.
-TW_INLINE CachePolicy as_usual() {
-  CachePolicy policy;
-  asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
-  return policy;
-}
-
 // Lines go before all others, so that what is read once displaces nothing that is read again, and nothing
 // that has to be written back first.
 TW_INLINE CachePolicy goes_first() {

@@ -26,10 +26,16 @@ TW_INLINE void copy_async_up_to_16(unsigned to, const void* from, int bytes) {
                : "memory");
 }
 
-TW_INLINE void copy_async_up_to_16(unsigned to, const void* from, int bytes, CachePolicy policy) {
-  asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2, %3;" ::"r"(to), "l"(from),
-               "r"(bytes), "l"(policy)
-               : "memory");
+// The same, with the policy where `has_policy`. One that changes nothing takes time too.
+TW_INLINE void copy_async_up_to_16(unsigned to, const void* from, int bytes, CachePolicy policy, bool has_policy) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %4, 0;\n"
+      "@p cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2, %3;\n"
+      "@!p cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;\n"
+      "}" ::"r"(to), "l"(from), "r"(bytes), "l"(policy), "r"(static_cast<int>(has_policy))
+      : "memory");
 }
 
 TW_INLINE void commit_copies() {

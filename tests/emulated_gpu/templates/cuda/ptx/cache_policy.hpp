@@ -8,9 +8,6 @@ namespace tw_kernel {
 
 using CachePolicy = unsigned long long;
 
-TW_INLINE CachePolicy as_usual() {
-  return 0;
-}
 TW_INLINE CachePolicy goes_first() {
   return 1;
 }

@@ -20,7 +20,7 @@ TW_INLINE void copy_async_16(unsigned to, const void* from, bool present) {
   copy_async_up_to_16(to, from, present ? 16 : 0);
 }
 
-TW_INLINE void copy_async_up_to_16(unsigned to, const void* from, int bytes, CachePolicy) {
+TW_INLINE void copy_async_up_to_16(unsigned to, const void* from, int bytes, CachePolicy, bool) {
   copy_async_up_to_16(to, from, bytes);
 }
 
