@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/ceil_div.hpp"
 #include "base/error.hpp"
@@ -85,15 +88,32 @@ bool backward_uses_tensor_cores(const Spec& spec) {
   return uses_tensor_cores(spec) && spec.output_dtype() == spec.dtype;
 }
 
-bool sweeps_backward_once(const Spec& spec, const KernelVariant& kernel) {
+std::string why_not_one_sweep(const Spec& spec, const KernelVariant& kernel) {
   const auto names = [&](std::string_view name) {
     return std::find(spec.gradients.begin(), spec.gradients.end(), name) != spec.gradients.end();
   };
-  const bool wants_both = names("q") && (names("k") || names("v"));
-  const bool is_served = kernel.aligned && !kernel.deterministic && !spec.is_packed();
-  const bool is_16_bits = backward_uses_tensor_cores(spec) && spec.key_value_dtype() == spec.dtype;
-  return is_served && wants_both && is_16_bits && !spec.pads_rows() &&
-         !splits_backward_columns(spec) && gradient_names(spec).empty();
+  if (kernel.deterministic) return "it adds to dq in whatever order";
+  if (!kernel.aligned) return "its tensors must begin at multiples of 16 bytes";
+  if (spec.is_packed()) return "its calls are not packed";
+  if (!names("q") || !(names("k") || names("v"))) {
+    return "it computes the gradient of q beside that of k or v";
+  }
+  if (!backward_uses_tensor_cores(spec) || spec.key_value_dtype() != spec.dtype) {
+    return "q, k, v and out must have one dtype, f16 or bf16";
+  }
+  if (spec.pads_rows()) return "its rows must be whole vectors of 16 bytes, at least two";
+  if (splits_backward_columns(spec)) {
+    return "head_dim and v_head_dim together are above 256, and dk and dv have separate blocks";
+  }
+  const std::vector<std::string> gradients = gradient_names(spec);
+  if (!gradients.empty()) {
+    return fmt::format("it does not sum the gradient of {}", gradients.front());
+  }
+  return {};
+}
+
+bool sweeps_backward_once(const Spec& spec, const KernelVariant& kernel) {
+  return why_not_one_sweep(spec, kernel).empty();
 }
 
 BackwardTactic choose_backward_tactic(const SpecFacts& facts, const Target& target,

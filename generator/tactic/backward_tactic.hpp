@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "kernel_variant.hpp"
 #include "tactic.hpp"
@@ -25,6 +26,9 @@ bool backward_uses_tensor_cores(const Spec& spec);
 /// Whether blocks that own columns also compute dq, by sums in memory to which they add in any
 /// order: kernels for aligned dense calls in 16 bits that need not be deterministic.
 bool sweeps_backward_once(const Spec& spec, const KernelVariant& kernel);
+
+/// Why not; empty if so.
+std::string why_not_one_sweep(const Spec& spec, const KernelVariant& kernel);
 
 /// @param diagonals  reads whose gradients a kernel sums along diagonals of a tile
 BackwardTactic choose_backward_tactic(const SpecFacts& facts, const Target& target,

@@ -7,6 +7,7 @@
 
 #include "generator/messages/text_location.hpp"
 #include "generator/snippet/gradient_terms.hpp"
+#include "generator/tactic/backward_tactic.hpp"
 #include "generator/tactic/cuda_tactic.hpp"
 #include "generator/tactic/decode_tactic.hpp"
 #include "generator/tactic/hopper_backward_tactic.hpp"
@@ -102,20 +103,24 @@ class Explainer {
       const SourceRange range = {unknown->begin, unknown->begin};
       return add(name, false, unknown->message, place_of(*facts_.score_mod, range));
     }
-    const std::string why_not = why_not_one_sweep(false);
-    add(name, why_not.empty(), why_not);
-    const std::string why_not_by_turns = why_not_one_sweep(true);
+    KernelVariant kernel = {.role = KernelRole::backward,
+                            .masked = !facts_.spec.is_packed() && !facts_.spec.mask_mod.empty(),
+                            .aligned = true};
+    const std::string why_not = why_not_hopper_backward(facts_, target_, kernel);
+    if (!is_gpu_) {
+      add(name, false, "only kernels for GPUs have it");
+    } else if (why_not.empty() || sweeps_backward_once(facts_.spec, kernel)) {
+      add(name, true, {});
+    } else {
+      add(name, false,
+          fmt::format("Hopper's kernel cannot serve this: {}; and in one sweep the portable kernel "
+                      "cannot: {}",
+                      why_not, why_not_one_sweep(facts_.spec, kernel)));
+    }
+    kernel.deterministic = true;
+    const std::string why_not_by_turns =
+        of_hopper_alone(why_not_hopper_backward(facts_, target_, kernel));
     add("deterministic_gradients", why_not_by_turns.empty(), why_not_by_turns);
-  }
-
-  // Of the backward kernel for aligned tensors.
-  std::string why_not_one_sweep(bool deterministic) const {
-    const Spec& spec = facts_.spec;
-    return of_hopper_alone(
-        why_not_hopper_backward(facts_, target_,
-                                {.role = KernelRole::backward,
-                                 .masked = !spec.is_packed() && !spec.mask_mod.empty(),
-                                 .deterministic = deterministic}));
   }
 
   void add(std::string name, bool used, std::string why_not,

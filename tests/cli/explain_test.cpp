@@ -230,16 +230,20 @@ TEST_CASE("cli: explain of a spec with gradients says which kernel computes them
   const Folder folder;
   const std::string text = R"json({"dtype": "bf16", "head_dim": HEAD_DIM, "outputs": ["out", "lse"],
                                   "gradients": ["q", "k", "v"]})json";
-  const auto of = [&](const std::string& head_dim) {
+  const auto of = [&](const std::string& head_dim, const std::string& target = "sm_90a") {
     std::string spec = text;
     spec.replace(spec.find("HEAD_DIM"), 8, head_dim);
-    return path(explained(folder.write("s.json", spec), "sm_90a"), "gradients_in_one_sweep");
+    return path(explained(folder.write("s.json", spec), target), "gradients_in_one_sweep");
   };
   CHECK(of("128").at("used") == true);
   CHECK(of("96").at("used") == true);
   CHECK(of("192").at("used") == true);
   CHECK(of("8").at("used") == false);
   CHECK_THAT(of("8").at("why_not").get<std::string>(), ContainsSubstring("head_dim is 8"));
+  CHECK(of("128", "sm_80").at("used") == true);
+  CHECK_THAT(of("192", "sm_80").at("why_not").get<std::string>(), ContainsSubstring("above 256"));
+  CHECK_THAT(of("128", "cpu-x86-64-v3").at("why_not").get<std::string>(),
+             ContainsSubstring("only kernels for GPUs"));
 }
 
 TEST_CASE("cli: explain says which kernel computes deterministic gradients") {
