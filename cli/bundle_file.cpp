@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "cache/bundle.hpp"
 #include "cli/files.hpp"
@@ -16,8 +17,9 @@ Json to_json(const BundleSummary& summary) {
 }
 
 std::string describe(const BundleSummary& summary) {
-  std::string text = fmt::format("wrote {}: {} kernels, {}, SHA-256 {}\n", summary.path,
-                                 summary.kernels, format_bytes(summary.bytes), summary.digest);
+  std::string text =
+      fmt::format("wrote {}: {}, {}, SHA-256 {}\n", summary.path,
+                  counted(summary.kernels, "kernel"), format_bytes(summary.bytes), summary.digest);
   if (!summary.signer.empty()) {
     text += fmt::format("signed; to require it: TILEWRIGHT_BUNDLE_KEY={}\n", summary.signer);
   }

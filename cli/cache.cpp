@@ -7,6 +7,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "cache/store.hpp"
@@ -22,6 +23,11 @@
 
 namespace tilewright::cli {
 namespace {
+
+template <class Integer>
+std::string counted_entries(Integer count) {
+  return counted(count, "entry", "entries");
+}
 
 const std::vector<std::string> kActions = {"ls",    "stats",   "verify", "prune",
                                            "clear", "explain", "export"};
@@ -158,11 +164,12 @@ class CacheVerb : public Verb {
     }
     const std::uint64_t most = cache::default_max_bytes();
     std::string text =
-        fmt::format("{}: {} entries, {} of {}\n", directory_, stats.entries,
+        fmt::format("{}: {}, {} of {}\n", directory_, counted_entries(stats.entries),
                     format_bytes(stats.bytes), most == 0 ? "any number" : format_bytes(most));
     if (stats.leftovers.entries > 0) {
-      text += fmt::format("{} files set aside or left by killed processes, {}\n",
-                          stats.leftovers.entries, format_bytes(stats.leftovers.bytes));
+      text += fmt::format("{} set aside or left by killed processes, {}\n",
+                          counted(stats.leftovers.entries, "file"),
+                          format_bytes(stats.leftovers.bytes));
     }
     text += fmt::format("remote cache: {}\n", remote.text);
     print(text);
@@ -185,7 +192,7 @@ class CacheVerb : public Verb {
                   {"bad", bad},
                   {"ok", bad.empty()}});
     } else {
-      print(text + fmt::format("{}: {} entries, {}, {} bad\n", directory_, entries.size(),
+      print(text + fmt::format("{}: {}, {}, {} bad\n", directory_, counted_entries(entries.size()),
                                format_bytes(bytes), bad.size()));
       if (!bad.empty())
         print("a bad entry is never loaded, and is built again when it is needed\n");
@@ -209,9 +216,10 @@ class CacheVerb : public Verb {
                          {"entries", pruned.left.entries},
                          {"bytes", pruned.left.bytes}});
     }
-    print(fmt::format("{}: removed {} entries, {}; {} are left, {}\n", directory_,
-                      pruned.removed.entries, format_bytes(pruned.removed.bytes),
-                      pruned.left.entries, format_bytes(pruned.left.bytes)));
+    print(fmt::format("{}: removed {}, {}; {} {} left, {}\n", directory_,
+                      counted_entries(pruned.removed.entries), format_bytes(pruned.removed.bytes),
+                      pruned.left.entries, is_or_are(pruned.left.entries),
+                      format_bytes(pruned.left.bytes)));
   }
 
   void require_fitting_arguments() const {
@@ -260,15 +268,13 @@ class CacheVerb : public Verb {
     print(describe(summary));
     if (left.own > 0) {
       print(
-          fmt::format("{} entries were left out: they are for \"cpu\", which is this machine's "
-                      "own (precompile for cpu-x86-64-v3)\n",
-                      left.own));
+          fmt::format("{} for \"cpu\", which is this machine's own, {} left out (precompile for "
+                      "cpu-x86-64-v3)\n",
+                      counted_entries(left.own), was_or_were(left.own)));
     }
     if (left.bad > 0) {
-      print(
-          fmt::format("{} entries were left out: they are bad, or another version's "
-                      "(tilewright cache verify)\n",
-                      left.bad));
+      print(fmt::format("{} left out: bad, or another version's (tilewright cache verify)\n",
+                        counted_entries(left.bad)));
     }
     for (const std::string& older : left.older) {
       print(fmt::format("left out, because a newer entry is the same kernel: {}\n", older));
@@ -284,11 +290,11 @@ class CacheVerb : public Verb {
                   {"removed_bytes", removed.bytes},
                   {"entries", left.entries}});
     } else {
-      print(fmt::format("{}: removed {} entries, {}\n", directory_, removed.entries,
+      print(fmt::format("{}: removed {}, {}\n", directory_, counted_entries(removed.entries),
                         format_bytes(removed.bytes)));
     }
     if (left.entries == 0) return;
-    throw Error(ErrorCode::disk, fmt::format("{} entries could not be removed", left.entries),
+    throw Error(ErrorCode::disk, counted_entries(left.entries) + " could not be removed",
                 fmt::format("check the permissions of \"{}\"", directory_));
   }
 

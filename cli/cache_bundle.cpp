@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
 #include "cli/output.hpp"
@@ -56,7 +57,7 @@ Json signer_of(const cache::Bundle& bundle) {
 }
 
 std::string heading(const cache::Bundle& bundle) {
-  return fmt::format("{}: {} kernels, {}, {}\n", bundle.path().string(), bundle.size(),
+  return fmt::format("{}: {}, {}, {}\n", bundle.path().string(), counted(bundle.size(), "kernel"),
                      format_bytes(bundle.bytes()),
                      bundle.signer() ? "signed by " + bundle.signer()->hex() : "not signed");
 }
@@ -106,8 +107,8 @@ ExitStatus report(const std::string& path, const cache::Bundle* bundle,
   }
   if (bundle) text += heading(*bundle);
   if (!bad.empty())
-    text +=
-        fmt::format("{} of {} kernels are bad and are never loaded\n", bad.size(), lines.size());
+    text += fmt::format("{} of {} {} bad and never loaded\n", bad.size(),
+                        counted(lines.size(), "kernel"), is_or_are(bad.size()));
   print(text);
   return ok ? kDone : kNegativeVerdict;
 }

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "base/counted.hpp"
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/version.hpp"
@@ -59,7 +60,8 @@ struct Diagnosis {  // NOLINT(bugprone-exception-escape)
 
 void examine_cpu(Diagnosis& diagnosis) {
   const CpuFacts cpu = cpu_facts();
-  diagnosis.line("CPU", fmt::format("{}, {}, {} threads", cpu.model, cpu.isa, cpu.threads));
+  diagnosis.line("CPU",
+                 fmt::format("{}, {}, {}", cpu.model, cpu.isa, counted(cpu.threads, "thread")));
   diagnosis.facts["cpu"] = {{"model", cpu.model}, {"isa", cpu.isa}, {"threads", cpu.threads}};
 }
 
@@ -165,9 +167,10 @@ void examine_cache(Diagnosis& diagnosis) {
   const cache::Stats stats = store.stats();
   std::string problem = store.problem();
   if (problem.empty()) problem = write_problem(*store.directory());
-  diagnosis.line("cache", fmt::format("{}, {}, {} entries, {}", directory,
-                                      problem.empty() ? "writable" : "not writable", stats.entries,
-                                      format_bytes(stats.bytes)));
+  diagnosis.line(
+      "cache",
+      fmt::format("{}, {}, {}, {}", directory, problem.empty() ? "writable" : "not writable",
+                  counted(stats.entries, "entry", "entries"), format_bytes(stats.bytes)));
   diagnosis.facts["cache"] = {{"directory", directory},
                               {"writable", problem.empty()},
                               {"entries", stats.entries},
@@ -271,17 +274,19 @@ void examine_bundle(const cache::Bundles::Opened& opened, std::string_view what,
   const std::vector<std::string> damage = damage_of(bundle);
   if (!damage.empty()) {
     diagnosis.problems.push_back(
-        {fmt::format("{} of {} kernels of \"{}\" are damaged and are never loaded: {}",
-                     damage.size(), bundle.size(), path, damage.front()),
+        {fmt::format("{} of {} of \"{}\" {} damaged and never loaded: {}", damage.size(),
+                     counted(bundle.size(), "kernel"), path, is_or_are(damage.size()),
+                     damage.front()),
          "write the bundle anew, or copy it again; tilewright cache verify FILE names each"});
   }
   const std::set<std::string> targets = targets_of(bundle);
   const std::string signer = bundle.signer() ? bundle.signer()->hex() : "";
-  diagnosis.line(what, fmt::format("{}, {} kernels for {}, {}, {}{}", path, bundle.size(),
-                                   fmt::join(targets, ", "), format_bytes(bundle.bytes()),
-                                   signer.empty() ? "not signed" : "signed by " + signer,
-                                   damage.empty() ? ", every one read and right"
-                                                  : fmt::format(", {} DAMAGED", damage.size())));
+  diagnosis.line(what,
+                 fmt::format("{}, {} for {}, {}, {}{}", path, counted(bundle.size(), "kernel"),
+                             fmt::join(targets, ", "), format_bytes(bundle.bytes()),
+                             signer.empty() ? "not signed" : "signed by " + signer,
+                             damage.empty() ? ", every one read and right"
+                                            : fmt::format(", {} DAMAGED", damage.size())));
   diagnosis.facts["bundles"].push_back(
       {{"path", path},
        {"kernels", bundle.size()},

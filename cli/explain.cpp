@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "cache/bundles.hpp"
 #include "cache/remote_cache.hpp"
@@ -236,9 +237,9 @@ void explain(const std::string& spec_path, const std::string& target_name, bool 
                        {"looked_in", places}});
   }
   if (!json) {
-    std::string summary = fmt::format("{} for {}: {} of {} kernels are found",
-                                      spec.name.empty() ? spec_path : spec.name, target.name(),
-                                      count - missed, count);
+    std::string summary = fmt::format(
+        "{} for {}: {} of {} {} found", spec.name.empty() ? spec_path : spec.name, target.name(),
+        count - missed, counted(count, "kernel"), is_or_are(count - missed));
     std::string separator = ": ";
     for (const auto& [where, number] : hits) {
       summary += fmt::format("{}{} in {}", std::exchange(separator, ", "), number, where);

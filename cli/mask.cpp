@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "cli/arguments.hpp"
 #include "cli/call.hpp"
@@ -39,8 +40,8 @@ Json to_json(const BlockMask& mask, double ms) {
 
 // What the picture does not say.
 std::string cost_line(const BlockMask& mask, double ms) {
-  return fmt::format("decided in {}: {} path, {} tiles evaluated; lists of {}\n", format_ms(ms),
-                     mask.path(), mask.tiles_evaluated(),
+  return fmt::format("decided in {}: {} path, {} evaluated; lists of {}\n", format_ms(ms),
+                     mask.path(), counted(mask.tiles_evaluated(), "tile"),
                      format_bytes(static_cast<std::uint64_t>(mask.bytes())));
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "cli/arguments.hpp"
 #include "cli/bundle_file.hpp"
@@ -125,13 +126,15 @@ class PrecompileVerb : public Verb {
       facts.update(to_json(summary));
       return print_json(facts);
     }
-    std::string text = fmt::format(
-        "{} kernels of {} specs for {}: {} compiled, {} from the cache, {:.1f} s\n",
-        summary.kernels, manifest.specs.size(), fmt::join(names, ", "), compiled_, found, seconds);
+    std::string text =
+        fmt::format("{} of {} for {}: {} compiled, {} from the cache, {:.1f} s\n",
+                    counted(summary.kernels, "kernel"), counted(manifest.specs.size(), "spec"),
+                    fmt::join(names, ", "), compiled_, found, seconds);
     if (shared > 0) {
-      text += fmt::format("{} more are equal to one of these, and share it\n", shared);
+      text += fmt::format("{} more {} equal to one of these, and {} it\n", shared,
+                          is_or_are(shared), shared == 1 ? "shares" : "share");
     }
-    if (tuned_) text += fmt::format("{} specs with the tactics that tune found\n", tuned_specs_);
+    if (tuned_) text += counted(tuned_specs_, "spec") + " with the tactics that tune found\n";
     print(text + describe(summary));
   }
 

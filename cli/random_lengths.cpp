@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "cli/arguments.hpp"
 #include "cli/numbers.hpp"
@@ -48,9 +49,10 @@ Shape dense_shape(const std::string& text, std::string_view prefix, std::string_
       "{0}1,8,2,1024,1024",
       prefix);
   if (parts.size() != 5) {
-    throw Error(ErrorCode::usage,
-                fmt::format("{} \"{}\" has {} sizes, but needs 5", option, text, parts.size()),
-                form);
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("{} \"{}\" has {}, but needs 5", option, text, counted(parts.size(), "size")),
+        form);
   }
   // The shape checks the range of whole numbers itself.
   const auto size = [&](std::size_t i) {

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/activity.hpp"
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
 #include "fuzz/case_gradients.hpp"
@@ -340,8 +341,8 @@ class CaseRunner::Implementation {
       verdict = check_block_mask(c.spec.block, c.shape, *call.mask, kept_row, threads_);
     if (verdict.ok) return;
     fail(Failure::mask_differs,
-         fmt::format("the {} is wrong in {} of {} tiles: {}", call.map ? "plan" : "block mask",
-                     verdict.wrong_tiles, verdict.tiles, verdict.first_wrong));
+         fmt::format("the {} is wrong in {} of {}: {}", call.map ? "plan" : "block mask",
+                     verdict.wrong_tiles, counted(verdict.tiles, "tile"), verdict.first_wrong));
   }
 
   // The second run has another rounding direction, which the library must neither follow nor

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "base/float_environment.hpp"
 #include "base/printable_number.hpp"
@@ -84,7 +85,7 @@ void judge_elements(Judgement& judgement, const std::string& tensor, const Value
   if (bad == 0) return;
   const BadElement element = element_at(judgement, tensor, got, reference, first);
   blame(judgement.verdict,
-        fmt::format("{}: {} of {} elements, first {}", what, bad, got.data.size(),
+        fmt::format("{}: {} of {}, first {}", what, bad, counted(got.data.size(), "element"),
                     element.describe()),
         element);
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/ceil_div.hpp"
+#include "base/counted.hpp"
 #include "verify/parts.hpp"
 #include "verify/positions.hpp"
 
@@ -177,7 +178,8 @@ void compare_positions(MaskVerdict& verdict, const BlockMask& lists, const PlanM
     }
   }
   if (next != piece.rows()) {
-    refuse(fmt::format("b {} has {} rows, and {} are planned", piece.b, piece.rows(), next));
+    refuse(fmt::format("b {} has {}, and {} {} planned", piece.b, counted(piece.rows(), "row"),
+                       next, is_or_are(next)));
   }
 }
 

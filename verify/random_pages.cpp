@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/ceil_div.hpp"
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "verify/random.hpp"
 
@@ -73,10 +74,11 @@ std::int64_t pages_of_pool(const std::vector<std::int64_t>& kv_lens, const PageO
   const std::int64_t needed = pages_needed(kv_lens, options);
   if (options.pages == 0) return needed + std::max<std::int64_t>(1, needed / 4);
   if (options.pages > needed) return options.pages;
-  throw Error(ErrorCode::usage,
-              fmt::format("the sequences need {} pages of {} rows and one to spare; /pages={}",
-                          needed, options.page_size, options.pages),
-              fmt::format("write /pages={} or more, or leave it out", needed + 1));
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("the sequences need {} of {} and one to spare; /pages={}",
+                  counted(needed, "page"), counted(options.page_size, "row"), options.pages),
+      fmt::format("write /pages={} or more, or leave it out", needed + 1));
 }
 
 RandomPages random_pages(const std::vector<std::int64_t>& kv_lens, const PageOptions& options,
@@ -92,8 +94,8 @@ RandomPages random_pages(const std::vector<std::int64_t>& kv_lens, const PageOpt
     for (const std::int64_t kv_len : kv_lens) {
       if (kv_len > options.page_size) {
         throw Error(ErrorCode::usage,
-                    fmt::format("sequence {} has {} columns, and its one page has {} rows", b,
-                                kv_len, options.page_size),
+                    fmt::format("sequence {} has {}, and its one page has {}", b,
+                                counted(kv_len, "column"), counted(options.page_size, "row")),
                     "write a greater /page=N, or leave /static out");
       }
       use(b++, kv_len);

@@ -75,7 +75,7 @@ TEST_CASE("cli: the same manifest gives the same bundle, and a bundle runs witho
   const Ended text = setup.precompile({"--jobs", "2"});
   INFO(text.err);
   REQUIRE(text.status == 0);
-  REQUIRE_THAT(text.out, ContainsSubstring("kernels of 1 specs for cpu-x86-64-v3, cpu-x86-64-v4"));
+  REQUIRE_THAT(text.out, ContainsSubstring("kernels of 1 spec for cpu-x86-64-v3, cpu-x86-64-v4"));
   const auto first = read_file(setup.bundle);
 
   // Compiled anew, in another cache, one at a time, from another directory.
@@ -201,7 +201,7 @@ TEST_CASE("cli: cache explain prints every ingredient, where was looked and why 
       start({"cache", "explain", other, "--target", "cpu-x86-64-v3"}, setup.production());
   REQUIRE(missed.status == 0);
   // merge is the same for every mask_mod.
-  for (const char* words : {"1 of 5 kernels are found: 1 in", "merge: found in", "missed in",
+  for (const char* words : {"1 of 5 kernels is found: 1 in", "merge: found in", "missed in",
                             "mask_mod: wanted q_idx >= kv_idx + 1, recorded", "the nearest is",
                             "of \"causal\" for cpu-x86-64-v3"}) {
     REQUIRE_THAT(missed.out, ContainsSubstring(words));
