@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <map>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -197,16 +199,48 @@ std::string element_of(const Finding& finding) {
   return b + h + index("q_idx", finding.q_idx) + index("kv_idx", finding.kv_idx);
 }
 
+std::optional<ShortDimension> short_dimension(const Spec& spec, const Finding& finding,
+                                              const SourceLocation& place) {
+  const bool is_index = finding.kind == Finding::index_out_of_bounds ||
+                        finding.kind == Finding::real_index_out_of_bounds;
+  if (!is_index || is_own_array(finding) || finding.least < 0) return std::nullopt;
+  const std::vector<std::string> names = buffers_at(spec, finding, place);
+  if (names.size() != 1) return std::nullopt;
+  const BufferDim& dim =
+      spec.buffers.at(names[0]).shape.at(static_cast<std::size_t>(finding.dimension));
+  constexpr long long kMostElements = std::numeric_limits<int>::max();
+  if (!std::holds_alternative<FreeDim>(dim) || finding.greatest >= kMostElements) {
+    return std::nullopt;
+  }
+  return ShortDimension{names[0], finding.dimension, finding.greatest + 1};
+}
+
 UndefinedOperation describe(const Spec& spec, const KernelSource& source, const Finding& finding) {
   const SourceLocation place = place_of(spec, source, finding);
+  const std::optional<ShortDimension> too_short = short_dimension(spec, finding, place);
+  std::string hint = hint_for(finding);
+  if (too_short) {
+    hint += fmt::format("; or make dimension {} of \"{}\" {} long (--buffer, of random inputs)",
+                        too_short->dimension, too_short->buffer, too_short->needed);
+  }
   return {.message = fmt::format("{} (at {}{})", what_happened(spec, finding, place),
                                  element_of(finding), finding.kept ? "" : ", which mask_mod drops"),
           .place = place,
-          .hint = hint_for(finding),
+          .hint = std::move(hint),
           .fatal = is_fatal(finding),
           .endless = finding.kind == Finding::endless_loop,
           .kept = finding.kept != 0,
-          .clamped = is_clamped(finding)};
+          .clamped = is_clamped(finding),
+          .too_short = too_short};
+}
+
+// Two findings of one place: what a kept element shows, and the indices of both.
+Finding merged(const Finding& known, const Finding& other) {
+  Finding both = other.kept && !known.kept ? other : known;
+  if (known.dimension != other.dimension) return both;
+  both.least = std::min(known.least, other.least);
+  both.greatest = std::max(known.greatest, other.greatest);
+  return both;
 }
 
 // One finding for each kind and place, a kept element before a dropped one, in order of place.
@@ -217,7 +251,7 @@ std::vector<UndefinedOperation> collect(const Spec& spec,
     const std::array place = {finding.snippet, finding.line, finding.column, finding.offset,
                               finding.kind};
     const auto [entry, is_new] = first.emplace(place, finding);
-    if (!is_new && finding.kept && !entry->second.kept) entry->second = finding;
+    if (!is_new) entry->second = merged(entry->second, finding);
   }
   std::vector<UndefinedOperation> operations;
   for (const auto& [key, finding] : first) {

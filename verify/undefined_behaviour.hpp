@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,13 @@
 #include "snippet_evaluator.hpp"
 
 namespace tilewright::verify {
+
+/// A null dimension of a buffer that indices pass the end of.
+struct ShortDimension {
+  std::string buffer;
+  int dimension = 0;
+  std::int64_t needed = 0;  ///< the extent that holds all indices of the elements looked at
+};
 
 /// One operation of a snippet that is undefined in C++, or that the library had to mend, with the
 /// first element that showed it.
@@ -21,6 +29,8 @@ struct UndefinedOperation {
   bool endless = false;  ///< of what is fatal: a loop does not end
   bool kept = false;     ///< mask_mod keeps the element
   bool clamped = false;  ///< the library defines it: an index outside of a buffer, or of size()
+  /// Of an index, where a longer buffer would hold all that are outside.
+  std::optional<ShortDimension> too_short = {};
 };
 
 /// What the checked interpretation found.

@@ -186,7 +186,9 @@ struct Finding {
   int kept;     // 0 where mask_mod drops the element
   int snippet;  // a SnippetNumber
   int trusted;  // of an index: the buffer's bounds are trusted
+  int dimension;  // of an index: which of the buffer's
   long long operand[2];
+  long long least, greatest;  // of the indices outside of the dimension at the place, in any element
 };
 
 }  // namespace tilewright::abi

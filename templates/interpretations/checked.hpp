@@ -85,12 +85,18 @@ struct tw_Findings {
   }
   void unlock() { __atomic_clear(&locked, __ATOMIC_RELEASE); }
 
+  static void widen(Finding& known, const Finding& finding) {
+    if (known.dimension != finding.dimension) return;
+    if (finding.least < known.least) known.least = finding.least;
+    if (finding.greatest > known.greatest) known.greatest = finding.greatest;
+  }
+
   void add(const Finding& finding) {
     for (int i = 0; i < count; ++i) {
       if (items[i].kind == finding.kind && items[i].line == finding.line &&
           items[i].column == finding.column && items[i].offset == finding.offset &&
           items[i].kept == finding.kept && items[i].snippet == finding.snippet) {
-        return;
+        return widen(items[i], finding);
       }
     }
     if (count < kCapacity) items[count++] = finding;

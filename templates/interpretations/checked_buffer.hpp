@@ -71,7 +71,8 @@ class tw_Buffer {
   }
 
  private:
-  void report(int kind, const tw_Index& i, long long first, long long second) const {
+  void report(int kind, const tw_Index& i, long long first, long long second,
+              int dimension = 0) const {
     Finding finding = {};
     finding.kind = kind;
     finding.line = i.line;
@@ -79,6 +80,8 @@ class tw_Buffer {
     finding.trusted = kTrusted;
     finding.operand[0] = first;
     finding.operand[1] = second;
+    finding.dimension = dimension;
+    finding.least = finding.greatest = i.value;
     tw_add_finding(finding);
   }
 
@@ -90,11 +93,11 @@ class tw_Buffer {
     const long long extent = argument_.size[dim];
     const long long inside = clamped(i, extent);
     if (i.is_nan()) {
-      report(Finding::index_not_a_number, i, 0, extent);
+      report(Finding::index_not_a_number, i, 0, extent, dim);
     } else if (inside != i.value && i.is_real) {
-      report(Finding::real_index_out_of_bounds, i, __builtin_bit_cast(long long, i.real), extent);
+      report(Finding::real_index_out_of_bounds, i, __builtin_bit_cast(long long, i.real), extent, dim);
     } else if (inside != i.value) {
-      report(Finding::index_out_of_bounds, i, i.value, extent);
+      report(Finding::index_out_of_bounds, i, i.value, extent, dim);
     }
     return inside * argument_.stride[dim];
   }

@@ -142,3 +142,27 @@ TEST_CASE("checked snippets: a name that a snippet declares anew is its own") {
   CHECK(found[0].place.line == 1);
   CHECK(found[0].clamped);
 }
+
+TEST_CASE(
+    "checked snippets: the extent that holds all indices is found, dropped elements included") {
+  Spec spec = spec_of(SnippetKind::score_mod, "score + bias[kv_idx - q_idx + q_len - 1]");
+  spec.buffers["bias"] = {.dtype = f32, .shape = {FreeDim{}}};
+  const Shape shape = {.num_q_heads = 2, .num_kv_heads = 1, .q_len = 64, .kv_len = 70};
+  const std::vector<UndefinedOperation> found = found_in(spec, shape);
+  REQUIRE(found.size() == 1);
+  REQUIRE(found[0].too_short);
+  CHECK(found[0].too_short->buffer == "bias");
+  CHECK(found[0].too_short->dimension == 0);
+  CHECK(found[0].too_short->needed == 133);
+  spec.score_mod = "score + bias[kv_idx - q_idx]";  // which no extent holds
+  REQUIRE(found_in(spec, shape).size() == 1);
+  CHECK_FALSE(found_in(spec, shape)[0].too_short);
+  spec.score_mod = "score + bias(0, kv_idx)";
+  spec.buffers["bias"].shape = {2, FreeDim{}};
+  REQUIRE(found_in(spec, shape).size() == 1);
+  CHECK(found_in(spec, shape)[0].too_short->dimension == 1);
+  CHECK(found_in(spec, shape)[0].too_short->needed == 70);
+  spec.buffers["bias"].shape = {2, 64};  // which the spec fixes
+  REQUIRE(found_in(spec, shape).size() == 1);
+  CHECK_FALSE(found_in(spec, shape)[0].too_short);
+}
