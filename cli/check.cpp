@@ -4,9 +4,11 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "base/memory.hpp"
 #include "cli/arguments.hpp"
@@ -16,8 +18,10 @@
 #include "cli/files.hpp"
 #include "cli/inputs.hpp"
 #include "cli/mask_lists.hpp"
+#include "cli/nan_note.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
+#include "cli/random_lengths.hpp"
 #include "cli/verb.hpp"
 #include "generator/snippet/dropout_note.hpp"
 #include "generator/snippet/notes.hpp"
@@ -94,12 +98,14 @@ std::string verdict_text(const verify::Report& report, const AllGradients& gradi
   text += fmt::format("error rms {:.3g}, at most {:.3g}; naive has {:.3g}\n", verdict.error_rms,
                       verdict.bound_rms, verdict.naive_rms);
   const auto say_unjudged = [&](std::int64_t count, const char* why) {
-    if (count > 0) text += fmt::format("  {} elements of out are not judged: {}\n", count, why);
+    if (count == 0) return;
+    text += fmt::format("  {} of out {} not judged: {}\n", counted(count, "element"),
+                        is_or_are(count), why);
   };
-  say_unjudged(report.unjudged.spread, "NaN or infinity of v may spread to them inside of a tile");
+  say_unjudged(report.unjudged.spread, "NaN or infinity of v may spread there inside of a tile");
   say_unjudged(report.unjudged.scale,
-               "a scale that is not finite, or an out_scale near 0, reaches them");
-  say_unjudged(report.unjudged.overflow, "float32 does not hold what they come from");
+               "a scale that is not finite, or an out_scale near 0, reaches there");
+  say_unjudged(report.unjudged.overflow, "float32 does not hold a number on the way there");
   if (verdict.lse_bound > 0) {
     text += fmt::format("error lse {:.3g}, at most {:.3g}\n", verdict.lse_error, verdict.lse_bound);
   }
@@ -140,19 +146,27 @@ std::string verdict_text(const verify::Report& report, const AllGradients& gradi
   }
   if (report.mask_verdict) {
     text +=
-        fmt::format("{}: {} tiles compared, {} wrong\n", report.mask ? "block mask" : "tile map",
-                    report.mask_verdict->tiles, report.mask_verdict->wrong_tiles);
+        fmt::format("{}: {} compared, {} wrong\n", report.mask ? "block mask" : "tile map",
+                    counted(report.mask_verdict->tiles, "tile"), report.mask_verdict->wrong_tiles);
   }
   return text;
 }
 
-// What a call without dlse lacks where gradients from elsewhere are wrong; dv does not depend on
-// it.
-std::string advice_on_dlse(const Gradients& theirs, bool file_has_dlse) {
-  const bool may_lack_it = std::any_of(theirs.begin(), theirs.end(), [](const auto& one) {
-    return one.first != "dv" && !one.second.ok;
+// Whether dlse may be what gradients from elsewhere differ by. All but dv depend on it: dq and dk
+// then are both wrong, and ours, which lack it too, are right.
+bool may_lack_dlse(const Gradients& ours, const Gradients& theirs) {
+  for (const char* const name : {"dq", "dk"}) {
+    const auto one = theirs.find(name);
+    if (one != theirs.end() && one->second.shows_right()) return false;
+  }
+  return std::any_of(theirs.begin(), theirs.end(), [&](const auto& one) {
+    return one.first != "dv" && !one.second.ok && ours.at(one.first).ok;
   });
-  if (!may_lack_it) return {};
+}
+
+// What a call without dlse lacks where that may be why gradients from elsewhere are wrong.
+std::string advice_on_dlse(const AllGradients& gradients, bool file_has_dlse) {
+  if (!may_lack_dlse(gradients.ours, gradients.theirs)) return {};
   const std::string found = file_has_dlse
                                 ? "the file of --expect holds dlse, which is read from the file of "
                                   "--inputs alone, so this call has none"
@@ -160,6 +174,15 @@ std::string advice_on_dlse(const Gradients& theirs, bool file_has_dlse) {
   return found +
          ": where lse takes part in the loss of your result, put its gradient as dlse (F32, the "
          "shape of lse) into the file of --inputs, beside q, k, v and dout";
+}
+
+// Elements of out and of the gradients.
+std::vector<NanCount> nan_counts(const verify::Report& report, const Gradients& gradients) {
+  std::vector<NanCount> counts = {{"out", report.nan, report.judged()}};
+  for (const auto& [name, verdict] : gradients) {
+    counts.push_back({name, verdict.nan, verdict.judged()});
+  }
+  return counts;
 }
 
 const char* verdict_word(const verify::GradientVerdict& verdict) {
@@ -174,35 +197,58 @@ std::string gradients_text(const Gradients& gradients, const char* whose = "") {
     text += fmt::format("{}{}: {}, error max {:.3g}, at most {:.3g}, rms {:.3g}, at most {:.3g}\n",
                         whose, name, verdict_word(verdict), verdict.error_max, verdict.bound_max,
                         verdict.error_rms, verdict.bound_rms);
-    if (verdict.overflow > 0) {
-      text += fmt::format(
-          "  {} of its elements are not judged: float32 does not hold what they come from\n",
-          verdict.overflow);
-    }
-    if (verdict.spread == 0) continue;
-    text += fmt::format(
-        "  {} of its elements are not judged: NaN or infinity of q, k, v, dout, dlse or scores may "
-        "spread to them inside of a tile\n",
-        verdict.spread);
+    const auto say_unjudged = [&](std::int64_t count, const std::string& why) {
+      if (count == 0) return;
+      text += fmt::format("  {} of its elements {} not judged: {}\n", count, is_or_are(count), why);
+    };
+    say_unjudged(verdict.overflow - verdict.derivative_overflow,
+                 "float32 does not hold a number on the way there");
+    say_unjudged(
+        verdict.derivative_overflow,
+        fmt::format("in float32 score_mod's derivative by {} is NaN or infinite", name.substr(2)));
+    say_unjudged(verdict.spread,
+                 "NaN or infinity of q, k, v, dout, dlse or scores may spread there inside of a "
+                 "tile");
   }
   return text;
 }
 
-std::string findings_text(const verify::Report& report) {
+// How a longer buffer keeps the indices inside: with extents for all of its null dimensions.
+std::string hint_on_length(const Spec& spec, const CallInputs& inputs, bool is_file,
+                           const verify::ShortDimension& too_short) {
+  const std::string& name = too_short.buffer;
+  if (is_file) {
+    return fmt::format("dimension {} of a \"{}\" that is {} long holds them all",
+                       too_short.dimension, name, too_short.needed);
+  }
+  const TensorView& given = inputs.problem().snippet.buffers.at(name);
+  std::vector<std::int64_t> extents;
+  for (std::size_t d = 0; d < spec.buffers.at(name).shape.size(); ++d) {
+    if (!std::holds_alternative<FreeDim>(spec.buffers.at(name).shape[d])) continue;
+    const bool is_short = static_cast<int>(d) == too_short.dimension;
+    extents.push_back(is_short ? too_short.needed : given.shape[d]);
+  }
+  return fmt::format("--buffer {}={} holds them all", name, fmt::join(extents, ","));
+}
+
+std::string findings_text(const Spec& spec, const CallInputs& inputs, bool is_file,
+                          const verify::Report& report) {
   const verify::UndefinedOperations& found = report.undefined;
   std::string text;
   for (const verify::UndefinedOperation& operation : found.operations) {
     text += fmt::format("warning: {}\n  --> {}\n   | {}\n", operation.message,
                         to_string(operation.place), operation.place.excerpt);
+    if (!operation.too_short) continue;
+    text += "  hint: " + hint_on_length(spec, inputs, is_file, *operation.too_short) + '\n';
   }
   if (found.count > 0) {
-    text += fmt::format("{} undefined operations in {} of {} elements that were looked at\n",
-                        found.count, found.elements_checked, found.elements);
+    text += fmt::format("{} in {} of {} that were looked at\n",
+                        counted(found.count, "undefined operation"), found.elements_checked,
+                        counted(found.elements, "element"));
   }
   if (report.mask_disagreements > 0) {
-    text +=
-        fmt::format("warning: mask_mod decides {} elements differently in float and in double\n",
-                    report.mask_disagreements);
+    text += fmt::format("warning: mask_mod decides {} differently in float and in double\n",
+                        counted(report.mask_disagreements, "element"));
   }
   return text;
 }
@@ -306,6 +352,10 @@ class CheckVerb : public Verb {
     if (!outputs_.empty()) write_outputs(inputs, outputs_);
     const AllGradients gradients =
         has_gradients ? judge_gradients(spec, device, inputs, theirs) : AllGradients();
+    if (const auto note = nan_note(spec, inputs, nan_counts(report, gradients.ours))) {
+      say({*note});
+      notes_.push_back(*note);
+    }
     const bool ok = report.shows_right() && gradients.ok();
     print_report(spec, inputs, report, gradients, ok);
     return ok ? kDone : kNegativeVerdict;
@@ -365,7 +415,7 @@ class CheckVerb : public Verb {
     std::erase_if(gradients.theirs,
                   [&](const auto& one) { return !theirs.gradients.contains(one.first); });
     if (!results.dlse) {
-      gradients.advice = advice_on_dlse(gradients.theirs, theirs.has_unread_dlse);
+      gradients.advice = advice_on_dlse(gradients, theirs.has_unread_dlse);
     }
     return gradients;
   }
@@ -388,7 +438,8 @@ class CheckVerb : public Verb {
     std::string text =
         fmt::format("{}: {}\n", spec.name.empty() ? "the spec" : spec.name, inputs.describe());
     text += verdict_text(report, gradients, ok) + gradients_text(gradients.ours) +
-            gradients_text(gradients.theirs, "your ") + findings_text(report) + times_text(report);
+            gradients_text(gradients.theirs, "your ") +
+            findings_text(spec, inputs, !is_random(arguments_.inputs), report) + times_text(report);
     if (!outputs_.empty()) text += fmt::format("wrote {}\n", outputs_);
     print(text);
   }

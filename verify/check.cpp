@@ -1,5 +1,7 @@
 #include "verify/check.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -174,6 +176,7 @@ class Checker::Implementation {
                  const Judged& ours, const Expected& wanted, Report& report) const {
     report.elements = elements_of_out(problem);
     report.unjudged = ours.counts;
+    report.nan = nan_of_out(problem, ours.reference) - ours.counts.all();
     report.verdict =
         judge(ours.got, ours.reference, wanted.naive, wanted.rule, place_of_rows(problem));
     if (problem.sequences) judge_sequences(problem, ours, wanted, report);
@@ -192,6 +195,18 @@ class Checker::Implementation {
     const Parts parts(spec(), problem);
     for (const Parts::Piece& piece : parts.pieces()) rows += piece.score_rows();
     return rows * spec().value_head_dim();
+  }
+
+  // Of the rows that belong to the call, elements that were left out among them.
+  std::int64_t nan_of_out(const Problem& problem, const AttentionValues& reference) const {
+    std::int64_t count = 0;
+    const Parts parts(spec(), problem);
+    for (const Parts::Piece& piece : parts.pieces()) {
+      const Values rows = problem.sequences ? take_rows(reference.out, piece) : reference.out;
+      count += std::count_if(rows.data.begin(), rows.data.end(),
+                             [](double element) { return std::isnan(element); });
+    }
+    return count;
   }
 
   std::optional<MaskVerdict> judge_tiles(const Problem& problem, const CallFacts& facts,

@@ -130,7 +130,8 @@ GradientValues GradientCall::reference(GradientSizes& whole) const {
            .named_in_float = std::vector<double>(static_cast<std::size_t>(cells_.count())),
            .ambiguous = gradients,
            .undefined = gradients,
-           .overflow = gradients};
+           .overflow = gradients,
+           .derivative_overflow = std::vector<double>(static_cast<std::size_t>(cells_.count()))};
   const GradientRounding<double> rounding{
       .out = [this](double x) { return round_to(spec_.output_dtype(), x); }};
   for (const Parts::Piece* piece : parts_with_scores_) {
@@ -160,6 +161,7 @@ GradientValues GradientCall::reference(GradientSizes& whole) const {
     add_part(sizes.ambiguous, *piece, false, whole.ambiguous);
     add_part(sizes.undefined, *piece, false, whole.undefined);
     add_part(sizes.overflow, *piece, false, whole.overflow);
+    add_cells(sizes.derivative_overflow, false, whole.derivative_overflow);
   }
   return gradients;
 }

@@ -45,8 +45,10 @@ GradientRowLimits::GradientRowLimits(const DenseProblem& problem, const Gradient
       float_scores_(static_cast<std::size_t>(problem.k.rows)),
       float_values_(float_scores_.size()),
       marked_(float_scores_.size()),
+      float_dy_(float_scores_.size()),
       infinite_(static_cast<std::size_t>(inputs.cells)),
-      unknown_(infinite_.size()) {}
+      unknown_(infinite_.size()),
+      in_float_(infinite_.size()) {}
 
 bool GradientRowLimits::is_known(const GradientRow<double>& row) {
   if (!score_overflows(row)) return true;
@@ -115,6 +117,16 @@ void GradientRowLimits::look(const GradientRow<double>& row, const std::vector<d
   }
   if (infinite_.empty()) return;
   slopes_.add(row.b, row.h, row.row, row.scores.data(), marked_.data(), infinite_.data());
+  if (search_.slopes != nullptr) add_in_float(row);
+}
+
+// A term that the reference has as NaN or infinite says nothing of float32.
+void GradientRowLimits::add_in_float(const GradientRow<double>& row) {
+  for (std::size_t c = 0; c < row.columns(); ++c) {
+    float_dy_[c] = std::isfinite(row.dy[c]) ? static_cast<float>(row.dy[c]) : 0.0f;
+  }
+  search_.slopes->add(row.b, row.h, row.row, float_scores_.data(), float_dy_.data(),
+                      in_float_.data());
 }
 
 // Whether float32 overflows in the element's dX or on the way there.
@@ -136,9 +148,15 @@ bool GradientRowLimits::dropped_overflows(const GradientRow<double>& row, std::s
   return std::isfinite(size) && size >= kLimitOfFloat;
 }
 
-void GradientRowLimits::mark_cells(std::vector<double>& marks) const {
+void GradientRowLimits::mark_cells(GradientSizes& sizes) const {
+  std::vector<double>& marks = sizes.overflow.named;
   mark_nan(infinite_, GradientSizes::kMayBeInfinite, marks);
   mark_nan(unknown_, GradientSizes::kUnknown, marks);
+  for (std::size_t i = 0; i < in_float_.size(); ++i) {
+    if (std::isfinite(in_float_[i])) continue;
+    marks[i] = std::max(marks[i], GradientSizes::kMayBeInfinite);
+    sizes.derivative_overflow[i] = 1;
+  }
 }
 
 }  // namespace tilewright::verify

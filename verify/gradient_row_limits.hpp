@@ -27,7 +27,7 @@ class GradientRowLimits {
   void look(const GradientRow<double>& row, const std::vector<double>& sizes, double delta_size);
 
   /// Marks what the rows gave to cells of buffers and scalars.
-  void mark_cells(std::vector<double>& marks) const;
+  void mark_cells(GradientSizes& sizes) const;
 
  private:
   bool is_too_large(double size) const;
@@ -35,6 +35,7 @@ class GradientRowLimits {
   void mark_unknown(const GradientRow<double>& row);
   bool overflows(const GradientRow<double>& row, std::size_t c, double size) const;
   bool dropped_overflows(const GradientRow<double>& row, std::size_t c, double delta_size) const;
+  void add_in_float(const GradientRow<double>& row);
 
   const DenseProblem& problem_;
   const RowSlopes<double>& slopes_;
@@ -42,8 +43,10 @@ class GradientRowLimits {
   GradientValues& overflow_;
   bool scores_may_overflow_, products_may_overflow_;
   std::vector<float> float_scores_, float_values_;
-  std::vector<double> marked_;              // NaN where an element of the row overflows
+  std::vector<double> marked_;  // NaN where an element of the row overflows
+  std::vector<float> float_dy_;
   std::vector<double> infinite_, unknown_;  // cells that are NaN
+  std::vector<double> in_float_;            // cells with float32's derivatives
 };
 
 /// The sum of the products' magnitudes. What float32 loses of a dot product is a share of it, also

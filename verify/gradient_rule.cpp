@@ -69,6 +69,10 @@ bool is_same(double got, double wanted) {
   return got == wanted || (std::isnan(got) && std::isnan(wanted));
 }
 
+bool has_mark(const std::vector<double>& marks, std::size_t i) {
+  return !marks.empty() && marks[i] != 0;
+}
+
 // Makes NaN of the elements that are left out, which then count nowhere.
 void leave_out(ComparedGradient& one, GradientVerdict& verdict) {
   for (std::size_t i = 0; i < one.got.size(); ++i) {
@@ -76,9 +80,12 @@ void leave_out(ComparedGradient& one, GradientVerdict& verdict) {
         !std::isfinite(one.got[i]) && !is_same(one.got[i], round_to(one.dtype, one.reference[i]));
     if (one.overflow[i] >= GradientSizes::kUnknown || (is_odd && one.overflow[i] != 0)) {
       ++verdict.overflow;
+      if (has_mark(one.derivative_overflow, i)) ++verdict.derivative_overflow;
     } else if (is_odd && one.spread[i] != 0) {
       ++verdict.spread;
     } else {
+      if (one.terms[i] == 0) ++verdict.unreached;
+      if (std::isnan(one.reference[i])) ++verdict.nan;
       continue;
     }
     one.got[i] = one.reference[i] = std::numeric_limits<double>::quiet_NaN();
@@ -158,7 +165,16 @@ ComparedGradient group_of(const ComparedGradient& whole, bool overflowing) {
 
 std::vector<std::string> GradientVerdict::why_not_right(const std::string& name) const {
   std::vector<std::string> all = reasons;
-  if (says_nothing()) all.push_back(nothing_judged(name));
+  if (!says_nothing()) return all;
+  if (derivative_overflow == 0) {
+    all.push_back(nothing_judged(name, unreached > 0));
+  } else {
+    all.push_back(fmt::format(
+        "nothing of {} was judged, so this check says nothing of it: in float32 score_mod's "
+        "derivative by {} is NaN or infinite, where in double precision it is a number. Give {} "
+        "and the scores numbers of more usual sizes",
+        name, name.substr(2), name.substr(2)));
+  }
   return all;
 }
 
@@ -173,7 +189,10 @@ void take_nearer(const GradientVerdict& from, GradientVerdict& verdict) {
     verdict.bound_rms = from.bound_rms;
     verdict.naive_rms = from.naive_rms;
   }
-  verdict.reasons.insert(verdict.reasons.end(), from.reasons.begin(), from.reasons.end());
+  for (const std::string& reason : from.reasons) {
+    const auto known = std::find(verdict.reasons.begin(), verdict.reasons.end(), reason);
+    if (known == verdict.reasons.end()) verdict.reasons.push_back(reason);
+  }
   verdict.ok = verdict.reasons.empty();
 }
 
@@ -187,6 +206,9 @@ GradientVerdict judge_gradient(ComparedGradient one) {
   verdict.elements = static_cast<std::int64_t>(one.got.size());
   verdict.spread = unjudged.spread;
   verdict.overflow = unjudged.overflow;
+  verdict.derivative_overflow = unjudged.derivative_overflow;
+  verdict.unreached = unjudged.unreached;
+  verdict.nan = unjudged.nan;
   verdict.ok = verdict.reasons.empty();
   return verdict;
 }

@@ -89,6 +89,8 @@ struct ComparedGradient {
   std::vector<double> ambiguous = {};   ///< how far an element may be off without being wrong
   std::vector<double> spread = {};      ///< not 0 where NaN or infinity of an input may be
   std::vector<double> overflow = {};    ///< as GradientSizes has it
+  /// Of a buffer or scalar: GradientSizes::derivative_overflow, else empty.
+  std::vector<double> derivative_overflow = {};
   double share_of_terms = kShareOfTerms;
   double share_of_magnitudes = 0;  ///< sqrt(n) 2^-24
   /// The dtype whose ulp counts besides `dtype`'s: what terms are rounded to.
@@ -108,12 +110,18 @@ struct GradientVerdict {
   /// Elements that are not judged, as float32 overflows on the way to them: of a score's row and
   /// what it keeps, whatever they are; of dX and sums, where they are NaN or infinite.
   std::int64_t overflow = 0;
+  /// Of those, as float32's derivative of score_mod by the buffer or scalar is NaN or infinite.
+  std::int64_t derivative_overflow = 0;
+  /// Elements that are judged and that no kept score reaches: they are 0 whatever the inputs hold.
+  std::int64_t unreached = 0;
+  std::int64_t nan = 0;                   ///< elements that are judged and whose reference is NaN
   std::int64_t elements = 0;              ///< of the gradient
   std::vector<std::string> reasons = {};  ///< one sentence each; empty if ok
 
   std::int64_t judged() const { return elements - spread - overflow; }
-  /// Nothing is wrong where nothing was judged, and nothing is shown to be right.
-  bool says_nothing() const { return elements > 0 && judged() == 0; }
+  /// Nothing is wrong where nothing was judged, and nothing is shown to be right. Zeros of elements
+  /// that no kept score reaches show nothing of the others.
+  bool says_nothing() const { return spread + overflow > 0 && judged() == unreached; }
   bool shows_right() const { return ok && !says_nothing(); }
   /// The reasons, and one that nothing was judged where that is so.
   /// @param name of the gradient
@@ -121,7 +129,7 @@ struct GradientVerdict {
 };
 
 /// Takes the errors of another verdict on the same gradient that come nearer to their bounds, and
-/// adds its reasons.
+/// adds those of its reasons that it lacks.
 void take_nearer(const GradientVerdict& from, GradientVerdict& verdict);
 
 /// Applies the rule.

@@ -73,7 +73,8 @@ GradientValues sweep_reference(const DenseProblem& problem, const GradientInputs
            .named_in_float = std::vector<double>(static_cast<std::size_t>(inputs.cells)),
            .ambiguous = zeros_for(problem, inputs),
            .undefined = zeros_for(problem, inputs),
-           .overflow = zeros_for(problem, inputs)};
+           .overflow = zeros_for(problem, inputs),
+           .derivative_overflow = std::vector<double>(static_cast<std::size_t>(inputs.cells))};
   std::vector<std::vector<double>> cells = cells_of_heads(problem, inputs);
   std::deque<GradientRowSizes> sizes_of_heads;
   std::deque<GradientRowLimits> limits_of_heads;
@@ -97,7 +98,7 @@ GradientValues sweep_reference(const DenseProblem& problem, const GradientInputs
   for (std::size_t head = 0; head < cells.size(); ++head) {
     add_cells(cells[head], false, values.named);
     sizes_of_heads[head].add_cells_to(sizes);
-    limits_of_heads[head].mark_cells(sizes.overflow.named);
+    limits_of_heads[head].mark_cells(sizes);
   }
   return values;
 }

@@ -73,6 +73,9 @@ struct GradientSizes {
   /// a kept score of the row overflows, or the row's greatest is 2^22 or more: float32's roundings
   /// of the score and of the stored lse then change a weight by a factor of e.
   GradientValues overflow;
+  /// Of the cells of GradientInputs::named: not 0 where float32's derivative by what was read is
+  /// NaN or infinite on the way to them. `overflow` has kMayBeInfinite there.
+  std::vector<double> derivative_overflow = {};
   /// Of the rows of which something is known: the greatest magnitude of a score that has a weight
   /// in float32. Only where FloatSearch::share_of_terms is not 0.
   std::vector<double> row_scores = {};

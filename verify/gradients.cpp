@@ -48,6 +48,7 @@ void add_magnitudes(const GradientCall& call, const GradientSizes& sizes, Compar
   const double elements =
       call.elements_of_scores() / static_cast<double>(std::max<std::size_t>(one.got.size(), 1));
   one.magnitudes = call.cells().of(one.name.substr(2), sizes.named_magnitudes);
+  one.derivative_overflow = call.cells().of(one.name.substr(2), sizes.derivative_overflow);
   one.share_of_magnitudes = std::sqrt(std::max(elements, 1.0)) * 0x1p-24;
 }
 

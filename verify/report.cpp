@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "verify/nothing_judged.hpp"
 
 namespace tilewright::verify {
@@ -15,13 +16,17 @@ std::vector<std::string> Report::reasons() const {
   std::vector<std::string> reasons = broken_promises;
   reasons.insert(reasons.end(), verdict.reasons.begin(), verdict.reasons.end());
   reasons.insert(reasons.end(), sequence_reasons.begin(), sequence_reasons.end());
-  if (says_nothing(unjudged)) reasons.push_back(nothing_judged("out"));
+  const auto nothing_of_out = [](const UnjudgedCounts& counts) {
+    return nothing_judged("out", counts.unreached > 0);
+  };
+  if (says_nothing(unjudged)) reasons.push_back(nothing_of_out(unjudged));
   if (other_verdict) {
     for (const std::string& reason : other_verdict->reasons) {
       reasons.push_back("on the device that it was compared with: " + reason);
     }
     if (says_nothing(other_unjudged)) {
-      reasons.push_back("on the device that it was compared with: " + nothing_judged("out"));
+      reasons.push_back("on the device that it was compared with: " +
+                        nothing_of_out(other_unjudged));
     }
   }
   if (their_verdict) {
@@ -29,7 +34,7 @@ std::vector<std::string> Report::reasons() const {
       reasons.push_back("the result from elsewhere: " + reason);
     }
     if (says_nothing(their_unjudged)) {
-      reasons.push_back("the result from elsewhere: " + nothing_judged("out"));
+      reasons.push_back("the result from elsewhere: " + nothing_of_out(their_unjudged));
     }
   }
   if (their_agreement) {
@@ -42,9 +47,10 @@ std::vector<std::string> Report::reasons() const {
   }
   if (damage) reasons.push_back(*damage);
   if (mask_verdict && !mask_verdict->ok) {
-    reasons.push_back(fmt::format(
-        "the {} is wrong in {} of {} tiles: {}", mask ? "block mask" : "plan's tile map",
-        mask_verdict->wrong_tiles, mask_verdict->tiles, mask_verdict->first_wrong));
+    reasons.push_back(fmt::format("the {} is wrong in {} of {}: {}",
+                                  mask ? "block mask" : "plan's tile map",
+                                  mask_verdict->wrong_tiles, counted(mask_verdict->tiles, "tile"),
+                                  mask_verdict->first_wrong));
   }
   return reasons;
 }

@@ -34,6 +34,7 @@ struct Report {
   Verdict verdict;
   std::int64_t elements = 0;  ///< of out, of the rows that belong to the call
   UnjudgedCounts unjudged;    ///< elements of out that are not judged, and why
+  std::int64_t nan = 0;       ///< elements of out that are judged and whose reference is NaN
   /// Of the device that it was compared with, and of the result from elsewhere.
   UnjudgedCounts other_unjudged, their_unjudged;
   /// One value of each scale that has NaN or infinity, or of out_scale one below 2^-126.
@@ -64,9 +65,10 @@ struct Report {
 
   std::int64_t judged() const { return elements - unjudged.all(); }
   /// Nothing of an out is wrong where nothing of it was judged, and nothing is shown to be right.
+  /// Zeros of rows that keep no score show nothing of the others.
   /// @param counts one of the report's
   bool says_nothing(const UnjudgedCounts& counts) const {
-    return elements > 0 && counts.all() == elements;
+    return counts.all() > 0 && counts.all() + counts.unreached == elements;
   }
   bool shows_right() const;
 

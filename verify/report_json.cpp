@@ -5,6 +5,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json to_json(const std::optional<ShortDimension>& too_short) {
+  if (!too_short) return nullptr;
+  return {{"buffer", too_short->buffer},
+          {"dimension", too_short->dimension},
+          {"needed", too_short->needed}};
+}
+
 Json to_json(const UndefinedOperations& found) {
   Json operations = Json::array();
   for (const UndefinedOperation& operation : found.operations) {
@@ -12,7 +19,8 @@ Json to_json(const UndefinedOperations& found) {
                           {"file", operation.place.file},
                           {"line", operation.place.line},
                           {"column", operation.place.column},
-                          {"kept", operation.kept}});
+                          {"kept", operation.kept},
+                          {"too_short", to_json(operation.too_short)}});
   }
   return {{"count", found.count},
           {"elements", found.elements},
@@ -80,6 +88,8 @@ Json report_json(const Report& report) {
       {"spread", report.unjudged.spread},
       {"odd_scales", report.unjudged.scale},
       {"overflow", report.unjudged.overflow},
+      {"unreached", report.unjudged.unreached},
+      {"nan", report.nan},
       {"reasons", report.reasons()},
       {"mask", report.mask_verdict ? to_json(*report.mask_verdict) : Json()},
       {"agreement", report.agreement ? to_json(*report.agreement) : Json()},
@@ -104,6 +114,8 @@ Json gradients_json(const std::map<std::string, GradientVerdict>& gradients) {
                   {"judged", verdict.judged()},
                   {"spread", verdict.spread},
                   {"overflow", verdict.overflow},
+                  {"unreached", verdict.unreached},
+                  {"nan", verdict.nan},
                   {"reasons", verdict.why_not_right(name)}};
   }
   return json;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "runtime/io/float16.hpp"
 
@@ -55,6 +56,18 @@ bool is_right(NotJudged reason, double got, double reference, double naive, DTyp
                                   : std::isinf(reference) && std::isnan(got);
 }
 
+// Of rows that keep no score. reference: of which no single element was left out
+void count_unreached(const Unjudged& unjudged, const AttentionValues& reference, Judged& judged) {
+  const Values& rows = unjudged.out_rows;
+  for (std::size_t i = 0; i < reference.out.data.size(); ++i) {
+    const std::size_t row = i / static_cast<std::size_t>(reference.out.width);
+    if (!rows.data.empty() && reason_of(rows.data[row]) != NotJudged::no) continue;
+    const std::vector<double>& scores = reference.max_scores.data;
+    const bool keeps_none = !scores.empty() && std::isinf(scores[row]);
+    if (keeps_none && judged.reference.out.data[i] == 0) ++judged.counts.unreached;
+  }
+}
+
 }  // namespace
 
 Values large_elements(const Unjudged& unjudged) {
@@ -87,6 +100,7 @@ Judged leave_out(const Unjudged& unjudged, const AttentionValues& reference,
     element = wanted = kLeftOut;
     count(reason, 1, judged.counts);
   }
+  count_unreached(unjudged, reference, judged);
   return judged;
 }
 

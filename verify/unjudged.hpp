@@ -26,11 +26,13 @@ struct Unjudged {
   Values out_rows = {}, score_rows = {};
 };
 
-/// Elements of out that are not judged.
+/// Elements of out that are not judged, and those of which nothing is to be learnt.
 struct UnjudgedCounts {
   std::int64_t spread = 0;
   std::int64_t scale = 0;
   std::int64_t overflow = 0;
+  /// Judged ones of rows that keep no score: they are 0 whatever the inputs hold.
+  std::int64_t unreached = 0;
 
   std::int64_t all() const { return spread + scale + overflow; }
 };

@@ -9,6 +9,7 @@
 
 using namespace tilewright;
 using namespace tilewright::verify;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -134,4 +135,57 @@ TEST_CASE("gradient rule: an error that a kink allows is shown, with the bound t
   CHECK(right.bound_rms >= right.error_rms);
   one.got[kOdd] += 0.26;
   CHECK_FALSE(judge_gradient(one).ok);
+}
+
+TEST_CASE("gradient rule: zeros that no kept score reaches show nothing of the others") {
+  ComparedGradient one = sound();
+  for (std::size_t i = 0; i < 8; ++i) {
+    if (i < 4) {
+      one.overflow[i] = GradientSizes::kUnknown;
+    } else {
+      one.terms[i] = one.got[i] = one.reference[i] = one.naive[0][i] = 0;
+    }
+  }
+  const GradientVerdict nothing = judge_gradient(one);
+  CHECK(nothing.ok);
+  CHECK(nothing.unreached == 4);
+  CHECK(nothing.says_nothing());
+  REQUIRE(nothing.why_not_right("dk").size() == 1);
+  CHECK_THAT(nothing.why_not_right("dk")[0], ContainsSubstring("that a kept score reaches"));
+  one.terms[7] = 1;
+  CHECK(judge_gradient(one).shows_right());
+  one.terms.assign(8, 0);  // a call that keeps nothing
+  one.overflow.assign(8, 0);
+  one.got = one.reference = one.naive[0] = std::vector<double>(8);
+  CHECK(judge_gradient(one).shows_right());
+}
+
+TEST_CASE("gradient rule: a derivative that float32 does not hold is named") {
+  ComparedGradient one = sound();
+  one.got.assign(8, kNan);
+  one.overflow.assign(8, GradientSizes::kMayBeInfinite);
+  one.derivative_overflow.assign(8, 1);
+  const GradientVerdict nothing = judge_gradient(one);
+  CHECK(nothing.derivative_overflow == 8);
+  REQUIRE(nothing.why_not_right("d_bias").size() == 1);
+  CHECK_THAT(nothing.why_not_right("d_bias")[0], ContainsSubstring("derivative by bias is NaN"));
+}
+
+TEST_CASE("gradient rule: a reason that two judgements share is said once") {
+  ComparedGradient one = sound();
+  one.got[kOdd] = kNan;
+  const GradientVerdict wrong = judge_gradient(one);
+  REQUIRE(wrong.reasons.size() == 1);
+  GradientVerdict both = wrong;
+  take_nearer(wrong, both);
+  CHECK(both.reasons == wrong.reasons);
+  CHECK_FALSE(both.ok);
+}
+
+TEST_CASE("gradient rule: judged elements of a reference of NaN are counted") {
+  ComparedGradient one = sound();
+  one.got[kOdd] = one.reference[kOdd] = kNan;
+  CHECK(judge_gradient(one).nan == 1);
+  one.overflow[kOdd] = GradientSizes::kUnknown;
+  CHECK(judge_gradient(one).nan == 0);
 }

@@ -15,6 +15,7 @@
 
 using namespace tilewright;
 using namespace tilewright::verify;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -164,4 +165,34 @@ TEST_CASE("unjudged: a sequence's row that is left out widens no bound of the ot
   CHECK(report.ok);
   CHECK(report.unjudged.overflow == kDim);
   CHECK(report.verdict.bound_max < 0.1);
+}
+
+TEST_CASE("unjudged: zeros of rows that keep nothing show nothing of the others") {
+  Spec spec = spec_of(f32);
+  spec.mask_mod = "q_idx >= kv_idx + 5";
+  Inputs inputs = random_inputs(spec, kSmall, 1);
+  for (std::int64_t i = 0; i < inputs.q.numel(); ++i) {
+    write_element(inputs.q.data(), f32, i, 3e38);
+  }
+  const auto unchanged = [](AttentionValues&) {};
+  const Report report = check_theirs(spec, inputs, unchanged);
+  CAPTURE(report.unjudged.overflow, report.unjudged.unreached);
+  CHECK(report.ok);
+  CHECK(report.unjudged.unreached == 5 * kSmall.num_q_heads * kDim);
+  CHECK(report.judged() == report.unjudged.unreached);
+  CHECK(report.says_nothing(report.unjudged));
+  CHECK_FALSE(report.shows_right());
+  CHECK_THAT(report.reasons()[0], ContainsSubstring("that a kept score reaches"));
+  spec.mask_mod = "false";
+  CHECK(check_theirs(spec, inputs, unchanged).shows_right());
+}
+
+TEST_CASE("unjudged: elements that are NaN in the reference are counted") {
+  Spec spec = spec_of(f32);
+  spec.mask_mod = "q_idx >= kv_idx + 5";
+  Inputs inputs = random_inputs(spec, kSmall, 1);
+  const auto unchanged = [](AttentionValues&) {};
+  CHECK(check_theirs(spec, inputs, unchanged).nan == 0);
+  write_element(inputs.q.data(), f32, 7 * kDim, kNan);
+  CHECK(check_theirs(spec, inputs, unchanged).nan == kDim);
 }
