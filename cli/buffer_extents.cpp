@@ -1,14 +1,13 @@
 #include "cli/buffer_extents.hpp"
 
-#include <algorithm>
-#include <variant>
-
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "base/nearest_name.hpp"
 #include "cli/arguments.hpp"
 #include "cli/numbers.hpp"
+#include "verify/random_inputs.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -29,6 +28,16 @@ const BufferSpec& buffer_named(const Spec& spec, const std::string& name) {
 
 }  // namespace
 
+CLI::Option* add_buffer_option(CLI::App& app, std::vector<std::string>& texts) {
+  return app
+      .add_option("--buffer", texts,
+                  "NAME=EXTENT,...: of a random buffer's null dimensions, 64 by default; may be "
+                  "repeated")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 std::map<std::string, std::vector<std::int64_t>> parse_buffer_extents(
     const Spec& spec, const std::vector<std::string>& texts) {
   std::map<std::string, std::vector<std::int64_t>> extents;
@@ -44,14 +53,13 @@ std::map<std::string, std::vector<std::int64_t>> parse_buffer_extents(
       given.push_back(static_cast<std::int64_t>(
           parse_whole(extent, fmt::format("--buffer {}", name), kAnySize, kForm)));
     }
-    const auto nulls =
-        std::count_if(buffer.shape.begin(), buffer.shape.end(),
-                      [](const BufferDim& dim) { return std::holds_alternative<FreeDim>(dim); });
-    if (static_cast<std::ptrdiff_t>(given.size()) != nulls) {
-      throw Error(ErrorCode::usage,
-                  fmt::format("--buffer \"{}\" gives {} extents, but \"{}\" has {} null dimensions",
-                              text, given.size(), name, nulls),
-                  kForm);
+    const std::int64_t nulls = verify::count_nulls(buffer);
+    if (static_cast<std::int64_t>(given.size()) != nulls) {
+      throw Error(
+          ErrorCode::usage,
+          fmt::format("--buffer \"{}\" gives {}, but \"{}\" has {}", text,
+                      counted(given.size(), "extent"), name, counted(nulls, "null dimension")),
+          kForm);
     }
     if (!extents.emplace(name, std::move(given)).second) {
       throw Error(ErrorCode::usage, fmt::format("--buffer \"{}\" is given twice", name),

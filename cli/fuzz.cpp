@@ -3,13 +3,16 @@
 #include <cstdint>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "cli/arguments.hpp"
+#include "cli/buffer_extents.hpp"
 #include "cli/files.hpp"
 #include "cli/fuzz_machine.hpp"
 #include "cli/fuzz_progress.hpp"
@@ -26,6 +29,7 @@
 #include "generator/spec/spec_json.hpp"
 #include "runtime/api/thread_pool.hpp"
 #include "runtime/cuda/nvrtc.hpp"
+#include "verify/random_inputs.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -68,15 +72,17 @@ std::string percent(std::int64_t part, std::int64_t whole) {
 // "12 calls of kernels from 1 snippet ran on cpu in 3 s". Calls that were refused did not run.
 std::string calls_text(const fuzz::CampaignState& state, const std::string& device) {
   std::string text = fmt::format(
-      "Seed {}: {} calls of kernels from {} ran on {} in {:.0f} s{}", state.seed,
-      state.cases - state.refused,
+      "Seed {}: {} of kernels from {} ran on {} in {:.0f} s{}", state.seed,
+      counted(state.cases - state.refused, "call"),
       state.snippets == 1 ? "1 snippet" : fmt::format("{} distinct snippets", state.snippets),
       device, state.seconds, state.stopped ? " until they were stopped" : "");
   if (state.refused > 0) {
-    text += fmt::format("; {} more of {} were refused before their kernel ran", state.refused,
-                        state.cases);
+    text +=
+        fmt::format("; {} more of {} {} refused before {} kernel ran", state.refused, state.cases,
+                    was_or_were(state.refused), state.refused == 1 ? "its" : "their");
   }
-  text += fmt::format("; {} kernels were compiled", state.kernels);
+  text +=
+      fmt::format("; {} {} compiled", counted(state.kernels, "kernel"), was_or_were(state.kernels));
   if (state.compiles > 0) {
     text += fmt::format(", {} to run and {} for GPUs only", state.kernels - state.gpu_kernels,
                         state.gpu_kernels);
@@ -95,7 +101,8 @@ std::string verdict_line(const fuzz::CampaignState& state) {
   }
   if (state.ok()) return state.cases > 0 ? "ok: nothing failed\n" : "ok: nothing was judged\n";
   const std::size_t ways = state.failures.groups().size();
-  return fmt::format("FAILED: {} of {} cases, {}\n", state.failed, state.cases + state.compiles,
+  return fmt::format("FAILED: {} of {}, {}\n", state.failed,
+                     counted(state.cases + state.compiles, "case"),
                      ways > 1           ? fmt::format("in {} different ways", ways)
                      : state.failed > 1 ? "all alike"
                                         : "in one way");
@@ -113,7 +120,7 @@ std::string verdict_text(const fuzz::CampaignState& state, const std::string& de
   if (state.says_nothing()) return text + ".\n";
   std::int64_t relations = 0;
   for (const auto& [name, count] : state.relations) relations += count;
-  text += fmt::format("; relations between calls were checked {} times", relations);
+  text += fmt::format("; relations between calls were checked {}", counted(relations, "time"));
   if (state.cases == state.refused) return text + "; no result was judged.\n";
   return text + fmt::format("; the result that came nearest to its bound reached {:.2f} of it.\n",
                             state.worst_share);
@@ -134,8 +141,10 @@ class FuzzVerb : public Verb {
              "tilewright fuzz --spec my.json --seconds 60") {}
 
   void declare(CLI::App& app) override {
-    app.add_option("--spec", spec_,
-                   "keep this spec's snippets and vary all the rest; without it snippets are made");
+    auto* spec = app.add_option(
+        "--spec", spec_,
+        "keep this spec's snippets and vary all the rest; without it snippets are made");
+    add_buffer_option(app, buffers_)->needs(spec);
     auto* seconds = add_whole(app, "--seconds", seconds_, {1, 1'000'000}, "how long (default 60)");
     add_whole(app, "--cases", cases_, {1, 100'000'000}, "how many calls instead")
         ->excludes(seconds);
@@ -175,6 +184,9 @@ class FuzzVerb : public Verb {
     if (options.source.user_spec) require_gradients_of(*options.source.user_spec);
     const FuzzMachine machine = fuzz_machine(device_);
     require_nvrtc(machine);
+    if (options.source.user_spec) {
+      options.source.null_extents = parse_buffer_extents(*options.source.user_spec, buffers_);
+    }
     options.source.device = machine.device;
     options.source.gpu_target = machine.gpu_target;
     options.source.offsets = !no_offsets_ && !self_attention_;
@@ -192,8 +204,9 @@ class FuzzVerb : public Verb {
 
     fuzz::FailureFolder folder(out_);
     FuzzProgress progress(json_);
-    progress.line(
-        fmt::format("seed {}, on {}, {} processes", options.seed, machine.device, options.workers));
+    progress.line(fmt::format("seed {}, on {}, {}", options.seed, machine.device,
+                              options.workers == 1 ? std::string("1 process")
+                                                   : fmt::format("{} processes", options.workers)));
     if (const auto dropped = fuzz::dropped_for_gradients(options.source); !dropped.empty()) {
       progress.line(
           fmt::format("each case has gradients, so none has {}", fmt::join(dropped, ", ")));
@@ -266,6 +279,7 @@ class FuzzVerb : public Verb {
     if (some_group_is("divided by")) {
       print("A divisor that may be 0, or -1, needs a guard in the snippet: d == 0 ? 0 : x / d.\n");
     }
+    if (some_group_is("index ")) advise_on_null_extents(state);
     if (self_attention_ || !some_group_is("index ")) return;
     print(fmt::format(
         "If the variant is never called like that: {}--self-attention keeps kv_len at q_len "
@@ -282,6 +296,31 @@ class FuzzVerb : public Verb {
     print(
         "A whole scalar without a default may be 0 or less: give one a default to keep its value "
         "at it.\n");
+  }
+
+  // Of buffers that --buffer does not name: they are as long in every call.
+  void advise_on_null_extents(const fuzz::CampaignState& state) const {
+    std::set<std::string> names;
+    bool is_packed = false;
+    for (const fuzz::FailureGroup& group : state.failures.groups()) {
+      const fuzz::FuzzCase& one = group.fuzz_case;
+      is_packed = is_packed || one.spec.is_packed();
+      for (const auto& [name, buffer] : one.spec.buffers) {
+        const bool is_read_outside = group.outcome.message.find(fmt::format(
+                                         "of buffer \"{}\" is outside", name)) != std::string::npos;
+        if (is_read_outside && verify::count_nulls(buffer) > 0 &&
+            !one.null_extents.contains(name)) {
+          names.insert(name);
+        }
+      }
+    }
+    for (const std::string& name : names) {
+      print(
+          fmt::format("Null dimensions of buffer \"{}\" have 64 elements in every call: --buffer "
+                      "{}=N gives them N, and a name in place of null, such as \"{}\", follows "
+                      "each call.\n",
+                      name, name, is_packed ? "total_kv" : "kv_len"));
+    }
   }
 
   // What is the same when it is minimal is one group.
@@ -443,6 +482,7 @@ class FuzzVerb : public Verb {
   }
 
   std::string spec_;
+  std::vector<std::string> buffers_;
   std::int64_t seconds_ = 60;
   std::int64_t cases_ = 0;
   std::optional<std::int64_t> compiles_;

@@ -239,11 +239,7 @@ void InputArguments::declare_values(CLI::App& app) {
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--buffer", buffers,
-                 "NAME=EXTENT,...: of a random buffer's null dimensions; may be repeated")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_buffer_option(app, buffers);
   add_whole(app, "--q-offset", q_offset, kAnyOffset, "q_idx = row + this (default 0)");
   add_whole(app, "--kv-offset", kv_offset, kAnyOffset, "kv_idx = column + this (default 0)");
   add_whole(app, "--seed", seed, kAnySeed, "of random contents (default 0)");

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "base/file_io.hpp"
 #include "base/printable_number.hpp"
@@ -21,6 +22,7 @@
 #include "generator/spec/json_position.hpp"
 #include "generator/spec/spec_json.hpp"
 #include "generator/spec/target.hpp"
+#include "verify/random_inputs.hpp"
 
 namespace tilewright::verify::fuzz {
 namespace {
@@ -46,6 +48,7 @@ void visit_contents(Case& c, const Visit& visit) {
   visit("one_kv_head_for_all", c.one_kv_head_for_all);
   visit("broadcast_buffers", c.broadcast_buffers);
   visit("free_dim", c.free_dim);
+  visit("null_extents", c.null_extents);
   visit("scalars", c.scalars);
   visit("seed", c.seed);
   visit("q_factor", c.q_factor);
@@ -176,6 +179,15 @@ void assign(const Json& json, const std::string& name, std::map<std::string, dou
   }
 }
 
+void assign(const Json& json, const std::string& name,
+            std::map<std::string, std::vector<std::int64_t>>& extents) {
+  if (!json.is_object()) fail(name + " must be an object of lists");
+  for (const auto& [key, list] : json.items()) {
+    if (!list.is_array()) fail(fmt::format("{}.{} must be a list", name, key));
+    for (const Json& extent : list) extents[key].push_back(integer_of(extent, name));
+  }
+}
+
 void assign(const Json& json, const std::string& name, Placement& placement) {
   if (!json.is_object()) fail(name + " must be an object");
   for (const auto& [key, value] : json.items()) {
@@ -299,6 +311,22 @@ std::optional<KernelVariant> kernel_from(const std::string& name, const FuzzCase
   return variant;
 }
 
+void require_extents(const FuzzCase& c) {
+  if (c.free_dim < 1) fail(fmt::format("free_dim is {}, but must be at least 1", c.free_dim));
+  for (const auto& [name, extents] : c.null_extents) {
+    const auto buffer = c.spec.buffers.find(name);
+    if (buffer == c.spec.buffers.end()) fail(fmt::format("the spec has no buffer \"{}\"", name));
+    const std::int64_t nulls = count_nulls(buffer->second);
+    if (static_cast<std::int64_t>(extents.size()) != nulls) {
+      fail(fmt::format("null_extents.{} has {}, but the buffer has {}", name,
+                       counted(extents.size(), "extent"), counted(nulls, "null dimension")));
+    }
+    if (std::any_of(extents.begin(), extents.end(), [](std::int64_t n) { return n < 1; })) {
+      fail(fmt::format("an extent of null_extents.{} is below 1", name));
+    }
+  }
+}
+
 FuzzCase read_case(const Json& json, std::string_view file_name) {
   const Reader top(json);
   FuzzCase fuzz_case;
@@ -334,9 +362,7 @@ FuzzCase read_case(const Json& json, std::string_view file_name) {
   if (const Json* trees = top.take("trees")) read_trees(*trees, fuzz_case);
   top.refuse_the_rest();
   if (is_run(fuzz_case)) validate_sizes(fuzz_case);
-  if (fuzz_case.free_dim < 1) {
-    fail(fmt::format("free_dim is {}, but must be at least 1", fuzz_case.free_dim));
-  }
+  require_extents(fuzz_case);
   return fuzz_case;
 }
 

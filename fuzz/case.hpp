@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "../generator/spec/spec.hpp"
 #include "../generator/tactic/kernel_variant.hpp"
@@ -38,7 +39,9 @@ struct FuzzCase {
   bool one_kv_head_for_all = false;  ///< k and v have stride 0 between heads
   bool broadcast_buffers = false;    ///< buffers' dimensions of batch and heads have size 1
   std::int64_t free_dim = 64;        ///< size of a buffer's dimension declared as null
-  std::optional<double> scale = {};  ///< none: the spec's
+  /// Sizes of a buffer's null dimensions, in their order; of a buffer without an entry: free_dim.
+  std::map<std::string, std::vector<std::int64_t>> null_extents = {};
+  std::optional<double> scale = {};            ///< none: the spec's
   std::map<std::string, double> scalars = {};  ///< those without one take the spec's default
 
   Placement q = {}, k = {}, v = {}, buffers = {}, out = {};  ///< padding, misalignment

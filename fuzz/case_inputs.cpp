@@ -75,7 +75,8 @@ Inputs dense_inputs(const FuzzCase& fuzz_case) {
   RandomOptions options{.broadcast_kv = fuzz_case.broadcast_kv,
                         .broadcast_buffers = fuzz_case.broadcast_buffers,
                         .free_dim = fuzz_case.free_dim,
-                        .q_factor = fuzz_case.q_factor};
+                        .q_factor = fuzz_case.q_factor,
+                        .null_extents = fuzz_case.null_extents};
   for (const FuzzSequence& sequence : fuzz_case.packing.sequences) {
     options.longest_kv = std::max(options.longest_kv.value_or(0), sequence.kv_len);
   }

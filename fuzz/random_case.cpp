@@ -360,7 +360,9 @@ class CallMaker {
     c.broadcast_kv = value(Factor::kv_sharing) == 1;
     c.one_kv_head_for_all = value(Factor::kv_sharing) == 2;
     c.broadcast_buffers = value(Factor::buffer_sharing) == 1;
-    c.free_dim = random_.integer(1, 100);
+    const std::int64_t free_dim = random_.integer(1, 100);
+    if (!source_.user_spec) c.free_dim = free_dim;
+    c.null_extents = source_.null_extents;
     choose_placements(c);
     if (value(Factor::scale) == 1) c.scale = round_to(DType::f32, 0.05 + 0.25 * random_.uniform());
     if (value(Factor::scale) == 2) c.scale = random_.integer(0, 1) == 0 ? 0.0 : -0.125;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ namespace tilewright::verify::fuzz {
 struct CaseSource {
   /// A user's spec: its snippets, buffers and scalars stay, all the rest varies.
   std::optional<Spec> user_spec = {};
+  /// Of its buffers: FuzzCase::null_extents.
+  std::map<std::string, std::vector<std::int64_t>> null_extents = {};
   std::string device = "cpu";     ///< "cpu" or "cuda"
   std::string gpu_target = {};    ///< of the GPU that runs them: "sm_90a"; for tactics
   bool offsets = true;            ///< q_idx and kv_idx may start elsewhere than at 0

@@ -158,6 +158,13 @@ void drop_unread(FuzzCase& c) {
   if (c.spec.gradients.empty()) drop_gradients(c);
   std::erase_if(c.scalars,
                 [&](const auto& scalar) { return !c.spec.scalars.contains(scalar.first); });
+  std::erase_if(c.null_extents,
+                [&](const auto& extents) { return !c.spec.buffers.contains(extents.first); });
+}
+
+// Whose buffers have the sizes that it is called with.
+bool is_users_text(const FuzzCase& c) {
+  return (!c.spec.score_mod.empty() && !c.score_mod) || (!c.spec.mask_mod.empty() && !c.mask_mod);
 }
 
 // Without it, with a number as its probability, and with a seed that is a scalar.
@@ -278,7 +285,7 @@ std::vector<FuzzCase> simpler_shapes(const FuzzCase& from) {
   } else {
     simpler_dense_shapes(shape, candidates);
   }
-  for (const std::int64_t size : smaller(from.free_dim)) {
+  for (const std::int64_t size : smaller(is_users_text(from) ? 1 : from.free_dim)) {
     candidates.add([&](FuzzCase& c) { c.free_dim = size; });
   }
   return candidates.take();

@@ -149,6 +149,11 @@ double random_scalar(const ScalarSpec& spec, std::int64_t kv_len, Random random)
 
 }  // namespace
 
+std::int64_t count_nulls(const BufferSpec& buffer) {
+  return std::count_if(buffer.shape.begin(), buffer.shape.end(),
+                       [](const BufferDim& dim) { return std::holds_alternative<FreeDim>(dim); });
+}
+
 Problem Inputs::problem() const {
   Problem problem{.shape = shape, .q = q, .k = k, .v = v, .snippet = {}, .scale = {}};
   for (const auto& [name, tensor] : buffers) problem.snippet.buffers.emplace(name, tensor);

@@ -43,6 +43,9 @@ struct RandomOptions {
       {};  ///< that scalars without a default suit; none: kv_len
 };
 
+/// How many dimensions a buffer declares as null.
+std::int64_t count_nulls(const BufferSpec& buffer);
+
 /// Inputs for a spec and a shape; the same on every platform for the same seed, and independent of
 /// each other: another buffer in the spec changes no other tensor. In layouts of the spec.
 ///   q, k, v   nearly standard normal (Random::normal), rounded to their dtype; i8: 32 times that

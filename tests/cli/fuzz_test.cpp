@@ -85,6 +85,35 @@ TEST_CASE("cli: fuzz keeps to self-attention where it is asked to, and says that
   CHECK_THAT(alike.out, StartsWith("ok: nothing failed\n"));
 }
 
+TEST_CASE("cli: fuzz gives null dimensions the extents of --buffer, and says that it can") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({
+    "dtype": "f32", "head_dim": 16, "score_mod": "score + bias[kv_idx - q_idx + q_len - 1]",
+    "buffers": {"bias": {"dtype": "f32", "shape": [null]}}})json");
+  const auto fuzz = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {
+        "fuzz",     "--spec", spec,    "--cases",          "8",          "--seed", "3",
+        "--device", "cpu",    "--out", folder.path("out"), "--compiles", "0",      "--no-offsets"};
+    words.insert(words.end(), more.begin(), more.end());
+    return start(words, kOnCpu);
+  };
+  const Ended as_check = fuzz({});
+  CHECK(as_check.status == 1);
+  CHECK_THAT(as_check.out,
+             ContainsSubstring("index 64 of buffer \"bias\" is outside its extent 64") &&
+                 ContainsSubstring("--buffer bias=N gives them N"));
+  const Ended longer = fuzz({"--buffer", "bias=4000"});
+  INFO(longer.out << longer.err);
+  CHECK(longer.status == 0);
+  const Ended too_short = fuzz({"--buffer", "bias=2"});
+  CHECK(too_short.status == 1);
+  CHECK_THAT(too_short.out,
+             ContainsSubstring("is outside its extent 2") && !ContainsSubstring("--buffer bias=N"));
+  CHECK(fuzz({"--buffer", "bias=4,4"}).status == 2);
+  CHECK(fuzz({"--buffer", "other=4"}).status == 2);
+  CHECK(start({"fuzz", "--buffer", "bias=4"}, kOnCpu).status == 2);
+}
+
 TEST_CASE("cli: fuzz counts what was refused, and its advice fits the finding") {
   const Folder folder;
   const std::string spec = folder.write("s.json", R"json({

@@ -185,10 +185,12 @@ TEST_CASE("cli packed: --buffer gives the extents of null dimensions") {
   CAPTURE(ended.err);
   REQUIRE(ended.status == 0);
   CHECK(ended.json()["undefined"]["count"] == 0);
+  CHECK(ended.json()["nan"] == 0);  // rows of no sequence hold NaN
+  CHECK(ended.json()["notes"].empty());
   CHECK(check_random(spec, inputs).json()["undefined"]["count"] != 0);  // 64 by default
   const auto [text, words] = GENERATE(table<std::string, std::string>({
-      {"bias=90", "gives 1 extents, but \"bias\" has 2 null dimensions"},
-      {"by_token=9", "gives 1 extents, but \"by_token\" has 0 null dimensions"},
+      {"bias=90", "gives 1 extent, but \"bias\" has 2 null dimensions"},
+      {"by_token=9", "gives 1 extent, but \"by_token\" has 0 null dimensions"},
       {"bais=9,9", "did you mean \"bias\""},
       {"bias", "has no NAME="},
       {"bias=9,x", "no whole number"},

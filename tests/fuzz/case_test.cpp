@@ -1,7 +1,9 @@
 #include "fuzz/case.hpp"
 
+#include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "fuzz/expression.hpp"
@@ -45,13 +47,15 @@ FuzzCase full_case() {
   fuzz_case.spec = {
       .dtype = DType::f16,
       .head_dim = 32,
-      .buffers = {{"slopes", {.dtype = DType::f32, .shape = {NamedDim::num_q_heads}}}},
+      .buffers = {{"slopes", {.dtype = DType::f32, .shape = {NamedDim::num_q_heads}}},
+                  {"table", {.dtype = DType::f32, .shape = {FreeDim{}, 2, FreeDim{}}}}},
       .scalars = {{"window", {.dtype = DType::i32, .default_value = 7}}}};
   fuzz_case.score_mod = score_tree();
   fuzz_case.shape = {.batch = 2, .num_q_heads = 4, .num_kv_heads = 2, .q_len = 17, .kv_len = 33};
   fuzz_case.shape.q_offset = -5;
   fuzz_case.one_kv_head_for_all = true;
   fuzz_case.decode = fuzz_case.split = true;
+  fuzz_case.null_extents = {{"table", {7, 9}}};
   fuzz_case.scale = 0.1;
   fuzz_case.scalars = {{"window", 3}};
   fuzz_case.k = {.row_padding = 3, .offset = 1};
@@ -94,6 +98,7 @@ TEST_CASE("fuzz: a case is the same after a round trip through JSON") {
   CHECK(again.q_factor == fuzz_case.q_factor);
   CHECK(again.scale == fuzz_case.scale);
   CHECK(again.scalars == fuzz_case.scalars);
+  CHECK(again.null_extents == fuzz_case.null_extents);
   CHECK(again.k.row_padding == 3);
   CHECK(again.one_kv_head_for_all);
   CHECK(again.decode);
@@ -124,6 +129,14 @@ TEST_CASE("fuzz: what is no case is refused") {
   CHECK(message_of(changed("x * 0.5", "x * 0.25")).find("does not print") != std::string::npos);
   CHECK(message_of(changed("\"multiply\"", "\"multiplied\"")).find("multiplied") !=
         std::string::npos);
+  const auto with_extents = [&](const std::string& name, const std::vector<std::int64_t>& extents) {
+    FuzzCase fuzz_case = full_case();
+    fuzz_case.null_extents = {{name, extents}};
+    return message_of(to_json(fuzz_case));
+  };
+  CHECK(with_extents("other", {1, 1}).find("no buffer \"other\"") != std::string::npos);
+  CHECK(with_extents("table", {1}).find("1 extent, but the buffer has 2") != std::string::npos);
+  CHECK(with_extents("table", {1, 0}).find("is below 1") != std::string::npos);
 }
 
 }  // namespace

@@ -190,6 +190,25 @@ TEST_CASE("shrinking: what a user declares of buffers and scalars stays") {
   }
 }
 
+TEST_CASE("shrinking: extents of null dimensions stay, and go with their buffer") {
+  FuzzCase large = large_case();
+  large.spec.buffers["table"].shape = {FreeDim{}};
+  large.null_extents = {{"table", {500}}};
+  large.free_dim = 90;
+  const Shrunk shrunk = shrink(large, kWrong, planted);
+  CHECK_FALSE(shrunk.smallest.spec.buffers.contains("table"));
+  CHECK(shrunk.smallest.null_extents.empty());
+  const Shrunk kept = shrink(large, kWrong, [](const FuzzCase& c) {
+    return c.spec.buffers.contains("table") ? planted(c) : Outcome{};
+  });
+  CHECK(kept.smallest.null_extents == large.null_extents);
+  large.score_mod = large.mask_mod = std::nullopt;  // a user's text
+  const Shrunk of_user = shrink(large, kWrong, [](const FuzzCase& c) {
+    return c.spec.mask_mod.empty() ? Outcome{} : kWrong;
+  });
+  CHECK(of_user.smallest.free_dim == 90);
+}
+
 TEST_CASE("shrinking: it ends where it is told to stop, with the smallest so far") {
   std::int64_t runs = 0;
   const auto run = [&](const FuzzCase& c) {
