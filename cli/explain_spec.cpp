@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "cli/arguments.hpp"
 #include "cli/call.hpp"
@@ -81,7 +82,11 @@ class ExplainVerb : public Verb {
 
   static std::string line(const Explanation::Backward& backward, const std::string& target) {
     if (!backward.tactic.empty()) {
-      return fmt::format("{} for {}: {}\n", backward.kernel, target, backward.tactic);
+      std::string text = fmt::format("{} for {}: {}\n", backward.kernel, target, backward.tactic);
+      for (const Explanation::Sum& sum : backward.sums) {
+        text += fmt::format("  gradient of {}, {}: {}\n", sum.read, sum.by, sum.way);
+      }
+      return text;
     }
     const std::string place = backward.place ? " (" + place_text(*backward.place) + ")" : "";
     return fmt::format("{} for {}: none: {}{}\n", backward.kernel, target, backward.why_not, place);
@@ -112,8 +117,8 @@ class ExplainVerb : public Verb {
       return fmt::format("not split{}: {}\n", with.empty() ? "" : ", even" + with, split.why_not);
     }
     if (split.q_tiles < split.multiprocessors) {
-      return fmt::format("split{}: {} for {} multiprocessors, each in {} parts\n", with,
-                         split.q_tiles_text(), split.multiprocessors, split.parts);
+      return fmt::format("split{}: {} for {}, each in {} parts\n", with, split.q_tiles_text(),
+                         counted(split.multiprocessors, "multiprocessor"), split.parts);
     }
     return fmt::format(
         "split{}: {} leave idle in the end some of {} multiprocessors, so each has {} parts\n",

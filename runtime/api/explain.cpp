@@ -1,5 +1,6 @@
 #include "runtime/api/explain.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "generator/messages/text_location.hpp"
@@ -7,6 +8,7 @@
 #include "generator/snippet/gradient_terms.hpp"
 #include "generator/snippet/spec_facts.hpp"
 #include "generator/tactic/describe_backward.hpp"
+#include "generator/tactic/describe_gradient_sums.hpp"
 #include "generator/tactic/fast_paths.hpp"
 #include "generator/tactic/tactic.hpp"
 
@@ -23,6 +25,13 @@ Explanation::Path explained(const FastPath& path) {
   return result;
 }
 
+// As score_mod has it: brackets around one index, parentheses around more.
+std::string read_text(const GradientSum& sum) {
+  const std::string indices = fmt::format("{}", fmt::join(sum.indices, ", "));
+  if (sum.indices.empty()) return sum.name;
+  return sum.name + (sum.indices.size() == 1 ? '[' + indices + ']' : '(' + indices + ')');
+}
+
 Explanation::Backward backward_of(const SpecFacts& facts, const Target& target) {
   const KernelVariant kernel = backward_kernel(facts.spec);
   Explanation::Backward result{.kernel = kernel.name()};
@@ -34,6 +43,12 @@ Explanation::Backward backward_of(const SpecFacts& facts, const Target& target) 
     return result;
   }
   result.tactic = describe_backward(facts, target, kernel);
+  for (const GradientSum& sum : describe_gradient_sums(facts, target, kernel)) {
+    result.sums.push_back({.read = read_text(sum),
+                           .pattern = std::string(to_string(sum.pattern)),
+                           .by = describe_pattern(sum.pattern),
+                           .way = sum.way});
+  }
   return result;
 }
 
@@ -54,11 +69,20 @@ nlohmann::ordered_json json_of(const Explanation::Path& path) {
           {"place", json_of(path.place)}};
 }
 
+nlohmann::ordered_json json_of(const std::vector<Explanation::Sum>& sums) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const Explanation::Sum& sum : sums) {
+    all.push_back({{"read", sum.read}, {"pattern", sum.pattern}, {"by", sum.by}, {"way", sum.way}});
+  }
+  return all;
+}
+
 nlohmann::ordered_json json_of(const Explanation::Backward& backward) {
   return {{"kernel", backward.kernel},
           {"tactic", json_of_text(backward.tactic)},
           {"why_not", json_of_text(backward.why_not)},
-          {"place", json_of(backward.place)}};
+          {"place", json_of(backward.place)},
+          {"sums", json_of(backward.sums)}};
 }
 
 }  // namespace

@@ -33,12 +33,23 @@ struct Explanation {
   std::string tactic;  ///< "hopper q_tile=128 ..."
   std::vector<Path> fast_paths;
 
+  /// How the backward kernel sums what one scalar, or one read of a buffer, gives a gradient.
+  struct Sum {
+    std::string read;     ///< "cap", "bias[kv_idx - q_idx + 63]", "table(h, q_idx, kv_idx)"
+    std::string pattern;  ///< what the index depends on: "head" (neither q_idx nor kv_idx), "row",
+                          ///< "column", "difference", "element"
+    std::string by;       ///< the same in words: "by kv_idx - q_idx"
+    std::string way;      ///< "along diagonals of 64 rows x 16 columns, in shared memory, ..."
+  };
+
   /// Of a spec with gradients: its backward kernel for aligned tensors.
   struct Backward {
     std::string kernel;        ///< "backward_masked"
     std::string tactic = {};   ///< "hopper columns=128 rows=64"; empty where it cannot be made
     std::string why_not = {};  ///< why it cannot: score_mod's derivative is unknown
     std::optional<SnippetLocation> place = {};
+    /// How it sums the gradients of buffers and scalars: one for each scalar and read of a buffer.
+    std::vector<Sum> sums = {};
   };
   std::optional<Backward> backward = {};
 

@@ -1,7 +1,10 @@
 // `tilewright explain`: which fast paths a spec takes.
 
+#include <array>
+#include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "tests/cli/command.hpp"
 #include "tests/cli/specs.hpp"
@@ -284,6 +287,66 @@ TEST_CASE("cli: explain names the backward kernel of a spec with gradients") {
              ContainsSubstring("portable q_tile="));
   CHECK_THAT(of("score + x[kv_idx]", "cpu-x86-64-v3").at("tactic").get<std::string>(),
              ContainsSubstring("cpu q_tile="));
+}
+
+TEST_CASE("cli: explain says how the gradients of buffers and scalars are summed") {
+  const Folder folder;
+  const auto spec = [&](const std::string& dtype) {
+    return folder.write("s.json", R"json({"dtype": ")json" + dtype + R"json(", "head_dim": 128,
+      "score_mod": "score + slopes[h] + of_q[q_idx] + of_kv[kv_idx] + table[kv_idx - q_idx + 63] + full(q_idx, kv_idx) + shift",
+      "buffers": {"slopes": {"dtype": "f32", "shape": ["num_q_heads"]},
+                  "of_q": {"dtype": "f32", "shape": ["q_len"]},
+                  "of_kv": {"dtype": "f32", "shape": ["kv_len"]},
+                  "table": {"dtype": "f32", "shape": [null]},
+                  "full": {"dtype": "f32", "shape": ["q_len", "kv_len"]}},
+      "scalars": {"shift": {"dtype": "f32"}}, "outputs": ["out", "lse"],
+      "gradients": ["q", "k", "v", "slopes", "of_q", "of_kv", "table", "full", "shift"]})json");
+  };
+  const auto sums_of = [&](const std::string& dtype, const std::string& target) {
+    std::map<std::string, nlohmann::json> sums;
+    const nlohmann::json report = explained(spec(dtype), target);
+    for (const nlohmann::json& sum : report.at("backward").at("sums")) {
+      sums[sum.at("read")] = sum;
+    }
+    REQUIRE(sums.size() == 6);
+    return sums;
+  };
+  auto hopper = sums_of("bf16", "sm_90a");
+  const std::vector<std::array<std::string, 4>> wanted = {
+      {"shift", "head", "by neither q_idx nor kv_idx", "over all rows of a head and a block's 128"},
+      {"slopes[h]", "head", "by neither q_idx nor kv_idx", "in registers and shared memory"},
+      {"of_q[q_idx]", "row", "by q_idx", "over 32 columns, by shuffles and in shared memory"},
+      {"of_kv[kv_idx]", "column", "by kv_idx", "over all rows of a head, in registers and shared"},
+      {"table[kv_idx - q_idx + 63]", "difference", "by kv_idx - q_idx",
+       "along diagonals of 64 rows x 16 columns, in shared memory"},
+      {"full(q_idx, kv_idx)", "element", "by element", "each element is added to memory"}};
+  for (const auto& [read, pattern, by, way] : wanted) {
+    CAPTURE(read);
+    CHECK(hopper[read]["pattern"] == pattern);
+    CHECK(hopper[read]["by"] == by);
+    CHECK_THAT(hopper[read]["way"].get<std::string>(), ContainsSubstring(way));
+  }
+  auto portable = sums_of("f32", "sm_90a");
+  CHECK(portable["table[kv_idx - q_idx + 63]"]["way"] ==
+        "along diagonals of 64 rows x 32 columns, in shared memory, then added to memory");
+  CHECK(portable["of_q[q_idx]"]["way"] == "over all columns, in registers, then added to memory");
+  CHECK_THAT(sums_of("f32", "cpu-x86-64-v3")["slopes[h]"]["way"].get<std::string>(),
+             ContainsSubstring("float64 sum"));
+  CHECK_THAT(start({"explain", spec("bf16"), "--target", "sm_90a"}).out,
+             ContainsSubstring("\n  gradient of table[kv_idx - q_idx + 63], by kv_idx - q_idx: "
+                               "along diagonals of 64 rows x 16 columns"));
+}
+
+TEST_CASE("cli: explain says which read by the difference is one too many for diagonals") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({"dtype": "f32", "head_dim": 64,
+    "score_mod": "score + x[kv_idx - q_idx] + x[kv_idx - q_idx + 1] + x[q_idx - kv_idx]",
+    "buffers": {"x": {"dtype": "f32", "shape": [null]}}, "outputs": ["out", "lse"],
+    "gradients": ["x"]})json");
+  const nlohmann::json sums = explained(spec, "sm_80").at("backward").at("sums");
+  REQUIRE(sums.size() == 3);
+  CHECK_THAT(sums[1]["way"].get<std::string>(), ContainsSubstring("along diagonals"));
+  CHECK(sums[2]["way"] == "each element is added to memory");
 }
 
 TEST_CASE("cli: explain says where a spec's gradients have no derivative") {
