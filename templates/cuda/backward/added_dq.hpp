@@ -4,13 +4,15 @@
 #include "cuda/backward/sweep.hpp"
 #include "cuda/language.hpp"
 #include "cuda/portable/half_weights.hpp"
-#include "cuda/portable/score_products.hpp"
-#include "cuda/portable/tensor_cores.hpp"
 #include "cuda/ptx/add_float.hpp"
 #include "cuda/ptx/ldmatrix.hpp"
 #include "cuda/ptx/mma.hpp"
 #include "cuda/ptx/shared_memory.hpp"
+#include "cuda/ptx/thread.hpp"
 #include "cuda/tile/shared_tile.hpp"
+#include "kernel/backward_engine.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
 
 // dQ where a block owns columns: the warps bring dX of their columns together in shared memory, and each multiplies
 // a part of the tile's rows and of the columns of K. What comes of it is added to the sums of all blocks.

@@ -8,6 +8,7 @@
 #include "cuda/ptx/convert.hpp"
 #include "kernel/backward_engine.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/engine.hpp"
 
 // dQ of a dense call from its sums, a tile by each block of threads.
 
