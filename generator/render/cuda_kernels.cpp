@@ -172,11 +172,13 @@ Map hopper_context(const SpecFacts& facts, const Target& target, const HopperTac
   const std::int64_t k_step = multiplies_float8(spec) ? 32 : 16;  // of what it sums over
   const snippet::ScoreReduction& reduction = facts.reduction;
   const std::optional<double> max = facts.fixed_max();
-  Map context = forward_context(facts, target, variant, ScoreForm::reduced);
+  const std::optional<std::int64_t> of_differences =
+      difference_bytes(facts, target, variant, tactic);
+  const ScoreForm form = of_differences ? ScoreForm::without_difference : ScoreForm::reduced;
+  Map context = forward_context(facts, target, variant, form);
   // Two copies of score_mod and a mask's bits are more than three warpgroups have registers for.
   const bool has_room = !follows_tiles(spec, variant) || tactic.q_tile < 192;
-  context["linear_reads"] =
-      has_room ? read_values(linear_reads(facts.score_facts(ScoreForm::reduced))) : List{};
+  context["linear_reads"] = has_room ? read_values(linear_reads(facts.score_facts(form))) : List{};
   context["split"] = variant.split;
   context.merge(tactic_variables(tactic));
   context.merge(
@@ -196,7 +198,8 @@ Map hopper_context(const SpecFacts& facts, const Target& target, const HopperTac
            reduction.of_result.literal > 1 || !reduction.of_result.scalars.empty()},
           {"fixed_max", max ? jinja::Value(float_literal(*max)) : jinja::Value()},
           {"slope_sign", reduction.slope_sign},
-          {"shared_bytes", shared_bytes(spec, tactic)}});
+          {"difference_bytes", of_differences.value_or(0)},
+          {"shared_bytes", shared_bytes(spec, tactic) + of_differences.value_or(0)}});
   return context;
 }
 
@@ -331,13 +334,15 @@ KernelSource render_weights(const SpecFacts& facts, const Target& target,
 }
 
 // What both templates of backward kernels read.
-Map backward_context(const SpecFacts& facts, const Target& target, const KernelVariant& variant) {
+// takes_difference: the value that score_mod has by the difference of indices.
+Map backward_context(const SpecFacts& facts, const Target& target, const KernelVariant& variant,
+                     bool takes_difference = false) {
   const Spec& spec = facts.spec;
   constexpr ScoreForm kForm = ScoreForm::as_written;
   Map context = common_context(facts, target, ReadAhead::no, kForm);
   context["index_differences"] = facts.score_facts(kForm).takes_index_difference;
   context["reads_are_numbers"] = true;  // a derivative chooses between reads and numbers
-  context.merge(derivative_context(facts, cuda_interpretation(spec)));
+  context.merge(derivative_context(facts, cuda_interpretation(spec), takes_difference));
   context.merge(dtype_context(spec));
   context.merge(
       Map{{"head_dim", spec.tile_head_dim()},
@@ -382,7 +387,12 @@ KernelSource render_hopper_backward(const SpecFacts& facts, const Target& target
                                     const KernelVariant& variant,
                                     const HopperBackwardTactic& tactic,
                                     const jinja::Loader& loader) {
-  Map context = backward_context(facts, target, variant);
+  const bool takes_difference = tactic.difference_bytes > 0;
+  Map context = backward_context(facts, target, variant, takes_difference);
+  if (takes_difference) {
+    context["difference_value"] =
+        difference_value(facts, *facts.whole_difference, cuda_interpretation(facts.spec));
+  }
   context.merge(Map{{"q_tile", tactic.columns},
                     {"kv_tile", tactic.rows},
                     {"stages", tactic.stages},
@@ -391,12 +401,14 @@ KernelSource render_hopper_backward(const SpecFacts& facts, const Target& target
                     {"diagonals", tactic.diagonals},
                     {"own_sums", tactic.own_sums},
                     {"row_reads", tactic.row_reads},
+                    {"difference_bytes", tactic.difference_bytes},
                     {"shared_bytes", tactic.shared_bytes}});
   context.merge(hopper_backward_dims(facts.spec, tactic));
   // A mask's bits and half of 128 rows leave no register for what says that nothing is outside.
   const bool has_room = facts.spec.mask_mod.empty() || tactic.rows < 128;
-  context["linear_reads"] =
-      has_room ? read_values(reads_by_sums(facts.score_facts(ScoreForm::as_written))) : List{};
+  const snippet::SnippetFacts& read =
+      takes_difference ? facts.whole_difference->rest : facts.score_facts(ScoreForm::as_written);
+  context["linear_reads"] = has_room ? read_values(reads_by_sums(read)) : List{};
   KernelSource source =
       make_source(facts.spec, target, variant,
                   jinja::render(loader, "cuda/kernels/hopper_backward.cu.jinja", context));
@@ -478,7 +490,8 @@ KernelSource render_hopper(const SpecFacts& facts, const Target& target,
   source.entry_points = {"tilewright_forward"};
   source.launch = {.q_tile = q_tile,
                    .threads = kWarpgroup * (1 + q_tile / 64 + preparing_groups(spec, tactic)),
-                   .shared_bytes = shared_bytes(spec, tactic),
+                   .shared_bytes = shared_bytes(spec, tactic) +
+                                   difference_bytes(facts, target, variant, tactic).value_or(0),
                    .kv_box_rows = tactic.kv_tile,
                    .is_persistent = tactic.persistent};
   // A row of one key is inexact with a fixed maximum. Packed calls have kernels that round its sum.

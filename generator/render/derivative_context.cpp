@@ -73,13 +73,16 @@ jinja::Map slot_value(const Spec& spec, const DerivativeSlot& slot, GradientPatt
 
 }  // namespace
 
-jinja::Map derivative_context(const SpecFacts& facts, const Interpretation& interpretation) {
+jinja::Map derivative_context(const SpecFacts& facts, const Interpretation& interpretation,
+                              bool takes_difference) {
   const std::vector<std::string> names = gradient_names(facts.spec);
   jinja::Map context = {{"by_score", {}}, {"adds_to_score", true},  {"slope_is_bounded", true},
                         {"by_names", {}}, {"sums", !names.empty()}, {"diagonals", std::int64_t{0}}};
   if (!facts.score_mod) return context;
   require_known_derivative(facts);
-  const Derivative by_score = derivative_of(*facts.score_mod, {});
+  const snippet::SnippetTree& tree =
+      takes_difference ? facts.whole_difference.value().found.rest : facts.score_mod->tree;
+  const Derivative by_score = snippet::differentiate(tree, {}).value();
   context["adds_to_score"] = by_score.constants[0] == 1.0;
   context["slope_is_bounded"] = is_bounded(by_score);
   context["by_score"] = splice_of(written(by_score, interpretation));

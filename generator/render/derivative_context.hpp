@@ -9,6 +9,7 @@ namespace tilewright {
 /// What snippet/derivative.hpp.jinja reads, and whether the kernel sums gradients of buffers and
 /// scalars.
 /// @throws Error with code snippet where score_mod's text does not say its derivative
-jinja::Map derivative_context(const SpecFacts& facts, const Interpretation& interpretation);
+jinja::Map derivative_context(const SpecFacts& facts, const Interpretation& interpretation,
+                              bool takes_difference = false);
 
 }  // namespace tilewright

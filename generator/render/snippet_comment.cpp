@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "generator/snippet/print.hpp"
+
 namespace tilewright {
 namespace {
 
@@ -63,7 +65,13 @@ std::vector<std::string> snippet_comment(const SpecFacts& facts, SnippetKind kin
   if (!analysed) return {};
   std::vector<std::string> lines = {fmt::format("{} of the spec:", to_string(kind))};
   append_text(analysed->snippet.text, lines);
-  if (is_score_mod && form == ScoreForm::reduced) append_reduction(facts, lines);
+  if (is_score_mod && form >= ScoreForm::reduced) append_reduction(facts, lines);
+  if (is_score_mod && form == ScoreForm::without_difference && facts.difference) {
+    lines.push_back(
+        fmt::format("values_by_difference: a warp finds tw_by_difference once for each difference "
+                    "of a tile: {}",
+                    snippet::to_text(facts.difference->found.value)));
+  }
   return lines;
 }
 

@@ -294,12 +294,20 @@ Map dtype_context(const Spec& spec) {
           {"out_type", tensor_type(spec.output_dtype())}};
 }
 
+Value difference_value(const SpecFacts& facts, const AnalysedDifference& difference,
+                       const Interpretation& interpretation, ReadsAhead* ahead) {
+  const KernelSnippet value = {&*facts.score_mod, &difference.value, &difference.value_facts};
+  return snippet_value(facts.spec, value, interpretation, ahead);
+}
+
 Map snippet_context(const SpecFacts& facts, const Interpretation& interpretation,
                     ReadAhead read_ahead, ScoreForm form) {
   const Spec& spec = facts.spec;
   const KernelSnippet score_mod = score_mod_of(facts, form), mask_mod = mask_mod_of(facts);
   const auto mentioned = [&](const std::string& name) {
     return score_mod.mentions(name) || mask_mod.mentions(name) ||
+           (form == ScoreForm::without_difference && facts.score_mod &&
+            facts.score_mod->snippet.mentions(name)) ||
            (spec.has_dropout() && name == "seed") ||
            std::any_of(snippet_kinds().begin(), snippet_kinds().end(), [&](SnippetKind kind) {
              return kind != SnippetKind::score_mod && scale_of(facts, kind).mentions(name);
@@ -323,7 +331,12 @@ Map snippet_context(const SpecFacts& facts, const Interpretation& interpretation
                  {"calls_functions", calls_functions(facts)},
                  {"scales", scales_value(facts, interpretation)},
                  {"score_mod", snippet_value(spec, score_mod, interpretation, hoisted)},
-                 {"mask_mod", snippet_value(spec, mask_mod, interpretation, hoisted)}};
+                 {"mask_mod", snippet_value(spec, mask_mod, interpretation, hoisted)},
+                 {"difference_value", {}}};
+  if (form == ScoreForm::without_difference && facts.difference) {
+    context["difference_value"] =
+        difference_value(facts, *facts.difference, interpretation, hoisted);
+  }
   context["reads"] = read_values(spec, ahead, read_ahead);
   return context;
 }

@@ -10,6 +10,8 @@
 
 namespace tilewright {
 
+class ReadsAhead;
+
 /// Reads that all lanes of a vector kernel share, and reads that differ from lane to lane and from
 /// nothing else, are done ahead of the loop over lanes (read_ahead.hpp). A GPU's thread takes
 /// its rows of a tile for lanes.
@@ -32,6 +34,12 @@ jinja::Map dtype_context(const Spec& spec);
 /// interpretation, and the buffers and scalars that they mention.
 jinja::Map snippet_context(const SpecFacts& facts, const Interpretation& interpretation,
                            ReadAhead read_ahead, ScoreForm form = ScoreForm::as_written);
+
+/// What a kernel's score_mod takes as tw_by_difference, as templates/snippet/snippets.hpp.jinja
+/// reads it.
+/// @param ahead  null: reads stay where they are
+jinja::Value difference_value(const SpecFacts& facts, const AnalysedDifference& difference,
+                              const Interpretation& interpretation, ReadsAhead* ahead = nullptr);
 
 /// The same with what templates/cpu/*.cpp.jinja read: shapes, types and tiles.
 /// @param masked whether the kernel follows a block mask

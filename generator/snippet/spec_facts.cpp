@@ -19,6 +19,17 @@ std::optional<AnalysedSnippet> analysed(SnippetKind kind, const Spec& spec) {
   return analysed;
 }
 
+std::optional<AnalysedDifference> analysed_difference(const snippet::SnippetTree& tree,
+                                                      const Spec& spec) {
+  std::optional<snippet::DifferenceValue> found = snippet::difference_value(tree, spec);
+  if (!found) return {};
+  AnalysedDifference analysed{.found = std::move(*found)};
+  analysed.rest = snippet::find_facts(analysed.found.rest, spec);
+  analysed.value = {.kind = tree.kind, .statements = {{.value = analysed.found.value}}};
+  analysed.value_facts = snippet::find_facts(analysed.value, spec);
+  return analysed;
+}
+
 bool mentions_buffers(const AnalysedSnippet& analysed, const Spec& spec) {
   return std::any_of(spec.buffers.begin(), spec.buffers.end(),
                      [&](const auto& buffer) { return analysed.snippet.mentions(buffer.first); });
@@ -61,6 +72,8 @@ SpecFacts::SpecFacts(const Spec& given)
     reduction = snippet::reduce(score_mod->tree, spec);
   }
   reduced = snippet::find_facts(reduction.rest, spec);
+  difference = analysed_difference(reduction.rest, spec);
+  whole_difference = analysed_difference(score_mod->tree, spec);
   simple = snippet::simplified(score_mod->tree);
   simple_facts = snippet::find_facts(simple, spec);
 }
@@ -107,7 +120,8 @@ bool SpecFacts::scales_kv_rows() const {
 // into the text.
 const snippet::SnippetTree* SpecFacts::printed(ScoreForm form) const {
   if (!score_mod || form == ScoreForm::as_written) return nullptr;
-  if (form == ScoreForm::reduced && is_reduced()) return &reduction.rest;
+  if (form == ScoreForm::without_difference && difference) return &difference->found.rest;
+  if (form >= ScoreForm::reduced && is_reduced()) return &reduction.rest;
   const snippet::SnippetFacts& facts = score_mod->facts;
   const bool is_kept = facts.is_opaque || facts.has_loop || facts.has_lambda;
   return is_kept || simple == score_mod->tree ? nullptr : &simple;
@@ -118,7 +132,8 @@ const snippet::SnippetFacts& SpecFacts::score_facts(ScoreForm form) const {
   if (!score_mod) return none;
   const snippet::SnippetTree* const tree = printed(form);
   if (tree == nullptr) return score_mod->facts;
-  return tree == &simple ? simple_facts : reduced;
+  if (tree == &simple) return simple_facts;
+  return tree == &reduction.rest ? reduced : difference->rest;
 }
 
 const Snippet& SpecFacts::required_mask_mod() const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../spec/spec.hpp"
+#include "difference_value.hpp"
 #include "facts.hpp"
 #include "reduce.hpp"
 #include "snippet.hpp"
@@ -24,6 +25,16 @@ enum class ScoreForm : std::uint8_t {
   as_written,
   simplified,  ///< the same for all spellings
   reduced,     ///< what SpecFacts::reduction leaves
+  /// The rest of SpecFacts::difference; reduced where there is none.
+  without_difference,
+};
+
+/// A value by the difference of indices, with what the texts say.
+struct AnalysedDifference {
+  snippet::DifferenceValue found;
+  snippet::SnippetFacts rest;
+  snippet::SnippetTree value;  ///< which returns it
+  snippet::SnippetFacts value_facts;
 };
 
 /// What score_mod reads of its buffers: nothing, values that a whole head shares (`slopes[h]`), or
@@ -62,8 +73,10 @@ class SpecFacts {
   std::optional<AnalysedSnippet> dropout = {};
   /// score_mod without what Hopper's kernels do anyway; empty without a score_mod.
   snippet::ScoreReduction reduction = {};
-  snippet::SnippetFacts reduced = {};  ///< of what the reduction leaves
-  snippet::SnippetTree simple = {};    ///< score_mod, simplified
+  snippet::SnippetFacts reduced = {};                       ///< of what the reduction leaves
+  std::optional<AnalysedDifference> difference = {};        ///< of what the reduction leaves
+  std::optional<AnalysedDifference> whole_difference = {};  ///< of the whole score_mod
+  snippet::SnippetTree simple = {};                         ///< score_mod, simplified
   snippet::SnippetFacts simple_facts = {};
 
   /// That of a kind.

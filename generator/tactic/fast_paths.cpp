@@ -67,6 +67,7 @@ class Explainer {
                          [](const BufferRead& read) { return read.has_own_element; }),
              "no read has q_idx and kv_idx in indices of their own, or another read is not at sums "
              "of indices");
+    of_difference();
     of_mask();
     for (const SnippetKind kind :
          {SnippetKind::q_scale, SnippetKind::k_scale, SnippetKind::v_scale}) {
@@ -150,6 +151,27 @@ class Explainer {
     }
     const std::vector<snippet::Statement>& statements = facts_.score_mod->tree.statements;
     add(name, found, why_not, place_of(*facts_.score_mod, statements.back().value.range));
+  }
+
+  void of_difference() {
+    const char* const name = "values_by_difference";
+    if (!facts_.score_mod) return add(name, false, "the spec has no score_mod");
+    if (is_opaque(name, facts_.score_mod)) return;
+    const std::string why_not = why_no_difference();
+    const std::vector<snippet::Statement>& statements = facts_.score_mod->tree.statements;
+    add(name, why_not.empty(), why_not, place_of(*facts_.score_mod, statements.back().value.range));
+  }
+
+  std::string why_no_difference() const {
+    if (!is_hopper_) return "only Hopper's kernels have it";
+    if (!facts_.difference) {
+      return "no read and no costly function names q_idx and kv_idx in their difference alone, or "
+             "indices need bounds, as those of loops, trusted buffers and integer divisions do";
+    }
+    const Tactic tactic = choose_tactic(facts_, target_);
+    const bool fits =
+        difference_bytes(facts_, target_, forward_kernel_of(), *tactic.hopper()).has_value();
+    return fits ? "" : "its tiles leave no shared memory or registers for them";
   }
 
   std::string why_no_fixed_max() const {

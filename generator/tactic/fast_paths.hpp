@@ -25,10 +25,10 @@ struct FastPath {
 };
 
 /// score_slope, score_factors, fixed_maximum, reads_by_head, reads_by_row, reads_by_column,
-/// own_elements, proved_mask, tensor_maps, decode, of a spec with gradients gradients_in_one_sweep
-/// and deterministic_gradients, and folded_q_scale, folded_k_scale, folded_v_scale of the scales
-/// that the spec has. They describe the spec's forward kernel for aligned tensors and the kernel of
-/// its mask.
+/// own_elements, values_by_difference, proved_mask, tensor_maps, decode, of a spec with gradients
+/// gradients_in_one_sweep and deterministic_gradients, and folded_q_scale, folded_k_scale,
+/// folded_v_scale of the scales that the spec has. They describe the spec's forward kernel for
+/// aligned tensors and the kernel of its mask.
 /// @throws Error with code spec where the forced tactic does not fit
 std::vector<FastPath> fast_paths(const SpecFacts& facts, const Target& target);
 

@@ -11,6 +11,7 @@
 #include "generator/snippet/gradient_terms.hpp"
 #include "generator/spec/gradients.hpp"
 #include "generator/tactic/backward_tactic.hpp"
+#include "generator/tactic/hopper_tactic.hpp"
 
 namespace tilewright {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 // Of templates/cuda/hopper/backward/layout.hpp.
 constexpr std::int64_t kStageCount = 2;
 constexpr std::int64_t kBackwardThreads = 384;
+constexpr std::int64_t kComputingWarps = 8;
 // Barriers and the plan after the tiles.
 constexpr std::int64_t kBackwardControlBytes = 512;
 constexpr std::int64_t kMostSharedBytes = 232448;  // of a block on sm_90
@@ -104,6 +106,18 @@ std::int64_t sums_bytes(const Spec& spec, const GradientTerms& terms) {
          count(terms, GradientPattern::row) * tile_rows(spec) * kRowSumBytes;
 }
 
+std::int64_t bytes_without_differences(const Spec& spec, const GradientTerms& terms) {
+  return tile_bytes(spec) + sums_bytes(spec, terms) + kBackwardControlBytes;
+}
+
+std::int64_t difference_bytes(const SpecFacts& facts, const GradientTerms& terms) {
+  if (!facts.whole_difference) return 0;
+  const std::int64_t columns = tile_rows(facts.spec) / (is_wide(facts.spec) ? 2 : 1);
+  const std::int64_t bytes = kComputingWarps * warp_difference_bytes(columns);
+  const bool fits = bytes_without_differences(facts.spec, terms) + bytes <= kMostSharedBytes;
+  return fits ? bytes : 0;
+}
+
 // Of gradients of buffers and scalars.
 std::string why_not_sums(const SpecFacts& facts) {
   const std::vector<std::string> names = gradient_names(facts.spec);
@@ -129,8 +143,7 @@ std::string why_not_sums(const SpecFacts& facts) {
         "{}",
         differences);
   }
-  if (tile_bytes(facts.spec) + sums_bytes(facts.spec, *terms) + kBackwardControlBytes >
-      kMostSharedBytes) {
+  if (bytes_without_differences(facts.spec, *terms) > kMostSharedBytes) {
     return fmt::format("its shared memory has no room for the sums of {}",
                        counted(terms->patterns.size(), "read"));
   }
@@ -200,6 +213,7 @@ std::optional<HopperBackwardTactic> hopper_backward_tactic(const SpecFacts& fact
                                                            const KernelVariant& kernel) {
   if (!why_not_hopper_backward(facts, target, kernel).empty()) return std::nullopt;
   const std::optional<GradientTerms> terms = gradient_terms(facts);
+  const std::int64_t of_differences = difference_bytes(facts, *terms);
   return HopperBackwardTactic{
       .key_tile_dim = tile_dim(facts.spec, facts.spec.head_dim),
       .value_tile_dim = tile_dim(facts.spec, facts.spec.value_head_dim()),
@@ -211,11 +225,11 @@ std::optional<HopperBackwardTactic> hopper_backward_tactic(const SpecFacts& fact
       .stages = kStageCount,
       .mask_unroll = 8,
       .threads = kBackwardThreads,
-      .shared_bytes =
-          tile_bytes(facts.spec) + sums_bytes(facts.spec, *terms) + kBackwardControlBytes,
+      .shared_bytes = bytes_without_differences(facts.spec, *terms) + of_differences,
       .diagonals = count(*terms, GradientPattern::difference),
       .own_sums = count_own_sums(*terms),
-      .row_reads = count(*terms, GradientPattern::row)};
+      .row_reads = count(*terms, GradientPattern::row),
+      .difference_bytes = of_differences};
 }
 
 }  // namespace tilewright

@@ -24,6 +24,9 @@ struct HopperBackwardTactic {
   std::int64_t diagonals = 0;     ///< reads whose gradients are summed along a tile's diagonals
   std::int64_t own_sums = 0;      ///< over a head's tiles
   std::int64_t row_reads = 0;     ///< over a tile's columns
+  /// Of shared memory, for the value by the difference of indices (SpecFacts::whole_difference). 0
+  /// where there is none, or no room for it.
+  std::int64_t difference_bytes = 0;
 };
 
 /// Columns of sums of dq that a row of q has in the workspace: head_dim, padded to whole products.

@@ -110,6 +110,20 @@ bool has_short_kv_tile(const Spec& spec, const KernelVariant& kernel) {
   return tile == 64 || (tile == kShortKvTile && (!kernel.masked || spec.block[1] == tile));
 }
 
+// Whether a kernel asks mask_mod about every element of every tile.
+bool asks_mask_of_elements(const Spec& spec, const KernelVariant& kernel) {
+  return !spec.mask_mod.empty() && !kernel.masked && !spec.is_packed();
+}
+
+// Whether all that elements read for themselves is in the value by the difference of indices, which
+// a warp finds side by side.
+bool takes_all_by_difference(const SpecFacts& facts, const KernelVariant& kernel) {
+  if (!facts.difference || asks_mask_of_elements(facts.spec, kernel)) return false;
+  const std::vector<snippet::BufferRead>& others = facts.difference->rest.reads;
+  return std::all_of(others.begin(), others.end(),
+                     [](const snippet::BufferRead& read) { return read.is_hoistable; });
+}
+
 // Tables that score_mod reads at indices that are sums. What all elements with the same difference
 // of indices share stays in the first level of the cache; a table with an element for each score
 // comes from memory, for which tiles of 128 x 128 wait less. The values of a second table do not
@@ -117,6 +131,7 @@ bool has_short_kv_tile(const Spec& spec, const KernelVariant& kernel) {
 bool reads_suit_three_groups(const SpecFacts& facts, const KernelVariant& kernel,
                              std::int64_t width) {
   if (facts.score_mod_reads() != ScoreModReads::more) return true;
+  if (!kernel.masked && takes_all_by_difference(facts, kernel)) return true;
   const std::vector<snippet::BufferRead> reads = facts.linear_reads();
   if (width <= 64) return reads.size() < 2;
   return reads.size() == 1 && !reads.front().has_own_element && !kernel.masked;
@@ -184,6 +199,14 @@ bool eight_bits_gain_by_turns(const KernelVariant& kernel, std::int64_t width,
                               bool has_heavy_score_mod) {
   if (width > 128) return !kernel.split;
   return width > 64 && !kernel.masked && has_heavy_score_mod;
+}
+
+// Three warpgroups that ask mask_mod about every element spill with it, and so do split calls of
+// the widest heads.
+bool has_registers_for_difference(const Spec& spec, const KernelVariant& kernel,
+                                  const HopperTactic& tactic) {
+  if (asks_mask_of_elements(spec, kernel) && tactic.q_tile == 3 * kGroupRows) return false;
+  return !kernel.split || std::max(spec.head_dim, spec.value_head_dim()) <= 192;
 }
 
 void fit_stages(const Spec& spec, std::int64_t room, HopperTactic& tactic) {
@@ -364,6 +387,24 @@ std::int64_t preparers(const Spec& spec, const HopperTactic& tactic) {
 std::int64_t brought_stages(const Spec& spec, const HopperTactic& tactic) {
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
   return widens(spec) ? std::min<std::int64_t>(tactic.stages, width > 128 ? 1 : 2) : tactic.stages;
+}
+
+std::optional<std::int64_t> difference_bytes(const SpecFacts& facts, const Target& target,
+                                             const KernelVariant& kernel,
+                                             const HopperTactic& tactic) {
+  constexpr std::int64_t kRowsOfWarp = 16;
+  if (!facts.difference || !has_registers_for_difference(facts.spec, kernel, tactic)) return {};
+  const std::int64_t of_warp = warp_difference_bytes(tactic.kv_tile);
+  const bool stages_out = size_of(facts.spec.output_dtype()) == 2 && !tactic.out_over_q;
+  if (stages_out && of_warp <= kRowsOfWarp * kPanelRowBytes) return 0;
+  const std::int64_t bytes = tactic.q_tile / kRowsOfWarp * of_warp;
+  const bool fits = shared_bytes(facts.spec, tactic) + bytes <= shared_room(target);
+  return fits ? std::optional(bytes) : std::nullopt;
+}
+
+std::int64_t warp_difference_bytes(std::int64_t columns) {
+  const std::int64_t pitch = columns + (columns % 32 == 0 ? 16 : 32);
+  return 2 * pitch * 4;
 }
 
 bool spans_two_blocks(const Spec& spec, const HopperTactic& tactic) {

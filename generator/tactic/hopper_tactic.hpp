@@ -50,6 +50,17 @@ std::int64_t preparers(const Spec& spec, const HopperTactic& tactic);
 /// Places for tiles that are to be prepared, each of K and of V.
 std::int64_t brought_stages(const Spec& spec, const HopperTactic& tactic);
 
+/// Bytes of shared memory that a value by the difference of indices (SpecFacts::difference) adds to
+/// shared_bytes: 0 where warps keep it where they later stage their rows of out. None where
+/// score_mod has none, or shared memory or registers have no room for it.
+std::optional<std::int64_t> difference_bytes(const SpecFacts& facts, const Target& target,
+                                             const KernelVariant& kernel,
+                                             const HopperTactic& tactic);
+
+/// Bytes of a warp's values, whose tile has so many columns: as in
+/// templates/cuda/hopper/difference_values.hpp.
+std::int64_t warp_difference_bytes(std::int64_t columns);
+
 /// Panels of 128 bytes a row that a box of k or v in pages has, for heads of `width` columns of
 /// `dtype`: all where these are whole panels. Of other k and v it is 1.
 std::int64_t page_box_panels(std::int64_t width, DType dtype);

@@ -52,8 +52,8 @@ TEST_CASE("cli: explain names every fast path once, with why and where it is not
   }
   CHECK(names == std::set<std::string>{"score_slope", "score_factors", "fixed_maximum",
                                        "reads_by_head", "reads_by_row", "reads_by_column",
-                                       "own_elements", "proved_mask", "tensor_maps", "decode",
-                                       "split"});
+                                       "own_elements", "values_by_difference", "proved_mask",
+                                       "tensor_maps", "decode", "split"});
   CHECK(report.at("fast_paths").size() == names.size());
   CHECK(report.at("kernel") == "forward_masked");
   CHECK(report.at("backward").is_null());

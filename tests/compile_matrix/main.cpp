@@ -102,6 +102,7 @@ std::vector<Wish> matrix_wishes(const Settings& settings) {
   std::erase_if(examples, unwanted);
   std::erase_if(specs, unwanted);
   std::vector<Wish> others = gradient_wishes();
+  append(others, difference_wishes());
   append(others, dropout_wishes());
   append(others, one_byte_wishes());
   std::erase_if(others, [&](const Wish& wish) { return unwanted(wish.spec); });

@@ -148,6 +148,30 @@ std::vector<Wish> sample_wishes(const std::vector<Spec>& specs) {
   return wishes;
 }
 
+std::vector<Wish> difference_wishes() {
+  const Target hopper = Target::parse("sm_90a");
+  std::vector<Wish> wishes;
+  for (const char* const score_mod :
+       {"score + x[clamp(kv_idx - q_idx, -200, 200) + 200]",
+        "score + x[int(4.0 * log(1.0 + abs(kv_idx - q_idx)))]",
+        "20.0 * tanh((score + x[kv_idx - q_idx + q_len - 1]) / 20.0)"}) {
+    Spec spec{.name = "values_by_difference", .dtype = DType::bf16};
+    spec.score_mod = score_mod;
+    spec.buffers["x"] = {.dtype = DType::f32, .shape = {std::int64_t{401}}};
+    spec.outputs.lse = true;
+    spec.gradients = {"q", "k", "v"};
+    for (const std::int64_t head_dim : {64, 128}) {
+      spec.head_dim = head_dim;
+      for (const char* const mask_mod : {"", "q_idx >= kv_idx"}) {
+        spec.mask_mod = mask_mod;
+        wishes.push_back({spec, hopper, forward_kernel(spec, hopper)});
+        wishes.push_back({spec, hopper, backward_kernel(spec)});
+      }
+    }
+  }
+  return wishes;
+}
+
 std::vector<Wish> dropout_wishes() {
   std::vector<Wish> wishes;
   const Target hopper = Target::parse("sm_90a");

@@ -34,6 +34,10 @@ std::vector<Wish> sample_wishes(const std::vector<Spec>& specs);
 /// 64 and 128, for each template's targets, and those of head dims above 128 on Hopper.
 std::vector<Wish> gradient_wishes();
 
+/// Kernels for Hopper, forward and backward, whose score_mod has a value by the difference of
+/// indices, with head_dim 64 and 128.
+std::vector<Wish> difference_wishes();
+
 /// Kernels with dropout for Hopper, forward and backward, of head dims 64 to 256.
 std::vector<Wish> dropout_wishes();
 

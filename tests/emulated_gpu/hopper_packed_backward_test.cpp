@@ -81,6 +81,15 @@ TEST_CASE("emulated GPU: packed gradients on Hopper under a causal mask", "[ever
   check(spec_of(bf16, 128, kCausal));
 }
 
+TEST_CASE("emulated GPU: packed gradients on Hopper with values by the difference of indices") {
+  for (const std::string& mask : {std::string(), kCausal}) {
+    Spec spec = spec_of(bf16, mask.empty() ? 128 : 64, mask,
+                        "score + 2.0 * log(3.0 + abs(kv_idx - q_idx))");
+    CHECK(SpecFacts(spec).difference.has_value());
+    check(spec);
+  }
+}
+
 TEST_CASE("emulated GPU: packed gradients on Hopper of other head dims") {
   check(spec_of(bf16, 96, kCausal));
   check(spec_of(f16, 40));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cuda/attention/column_sum.hpp"
+#include "cuda/attention/no_differences.hpp"
 #include "cuda/attention/q_tile.hpp"
 #include "cuda/attention/split_index.hpp"
 #include "cuda/language.hpp"
@@ -101,9 +102,10 @@ TW_INLINE SplitIndex find_column_index(const SnippetInputs& inputs, int column, 
 }
 
 // kInside: all rows and columns of the tile exist. kLoadsInBounds: tw_loads_in_bounds holds for them.
-template <bool kInside, bool kLoadsInBounds = false>
+// differences: the elements' values by the difference of indices
+template <bool kInside, bool kLoadsInBounds = false, typename Differences = NoDifferences>
 TW_INLINE void modify_scores(const SnippetInputs& inputs, int first, float scale,
-                             float (&s)[kRows][kColumns]) {
+                             float (&s)[kRows][kColumns], Differences differences = {}) {
   using tw_snippet::tw_ColumnIndex;
   using tw_snippet::tw_RowIndex;
   const RowIndices rows = find_row_indices<kInside>(inputs);
@@ -119,11 +121,12 @@ TW_INLINE void modify_scores(const SnippetInputs& inputs, int first, float scale
     const auto kv_idx =
         make_index<tw_ColumnIndex>(find_column_index<kInside>(inputs, column, j), origin);
     const tw_snippet::tw_Loads column_loads = load_for_column(inputs, head_loads, kv_idx);
+    differences.advance(j);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       s[i][j] = tw_snippet::tw_score_mod<kLoadsInBounds>(
           inputs.state, row_loads.with_lane(column_loads, i), s[i][j] * scale, inputs.b,
-          inputs.rows.head(inputs.h, i), inputs.h_kv, q_idx[i], kv_idx);
+          inputs.rows.head(inputs.h, i), inputs.h_kv, q_idx[i], kv_idx, differences.of(i, j));
     }
   }
 }

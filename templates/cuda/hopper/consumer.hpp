@@ -63,7 +63,7 @@ class Consumer {
         q_(make_descriptor(shared.q(0, number), 0)),
         k_(make_descriptor(shared.k(0), 0, group_distance(kKTilePanels))),
         v_(make_descriptor(shared.v(0), panel_distance(kVTilePanels), group_distance(kVTilePanels))),
-        scores_(arguments, number),
+        scores_(arguments, number, shared.differences()),
         ring_(shared, number),
         runs_(number) {}
 
@@ -118,6 +118,7 @@ class Consumer {
     if (kHasMaskMod && masked && !kLeavesOut) kept = find_kept(inputs, tile);
     const bool loads_in_bounds = scores_.loads_in_bounds(inputs, tile.first(), masked);
     const auto drawn = draw_tile(inputs, tile.first());
+    scores_.find_differences(inputs, tile.first());
 
     // S is there: score_mod, the mask, and the weights P.
     wait_for_scores(s);

@@ -90,7 +90,10 @@ constexpr int kVOffset = kKOffset + kStages * kKBytes;
 constexpr int kOutOffset = kVOffset + kStages * kVBytes;
 constexpr int kBroughtKOffset = kOutOffset + kConsumers * kOutGroupBytes;
 constexpr int kBroughtVOffset = kBroughtKOffset + kBroughtStages * kBroughtKBytes;
-constexpr int kControlOffset = kBroughtVOffset + kBroughtStages * kBroughtVBytes;
+// A warp's values by the difference of indices lie in the place of its first panel of out, if it has one.
+constexpr bool kDifferencesLieInOut = kDifferenceBytes == 0;
+constexpr int kDifferencesOffset = kBroughtVOffset + kBroughtStages * kBroughtVBytes;
+constexpr int kControlOffset = kDifferencesOffset + kDifferenceBytes;
 
 // Of a thread: see fragment.hpp.
 constexpr int kColumns = kKvTile / 4;

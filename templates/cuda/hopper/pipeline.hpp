@@ -1,10 +1,12 @@
 #pragma once
 
 #include "cuda/hopper/layout.hpp"
+#include "cuda/hopper/threads.hpp"
 #include "cuda/hopper/work.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
+#include "cuda/tile/panel.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/kv_boxes.hpp"
 #include "kernel/tiles.hpp"
@@ -69,6 +71,12 @@ struct Shared {
   }
   __forceinline__ unsigned brought_v(int stage) const {
     return tiles + kBroughtVOffset + stage * kBroughtVBytes;
+  }
+  // Of the calling warp's values by the difference of indices.
+  __forceinline__ unsigned differences() const {
+    const unsigned warp = consumer_thread() / 32;
+    if (!kDifferencesLieInOut) return tiles + kDifferencesOffset + warp * (kDifferenceBytes / (kConsumers * 4));
+    return tiles + kOutOffset + warp / 4 * kOutGroupBytes + warp % 4 * 16 * kPanelRowBytes;
   }
   // q_stage: where the q tile's Q was.
   __forceinline__ unsigned out(int q_stage, int consumer) const {

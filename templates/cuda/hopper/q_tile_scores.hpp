@@ -8,6 +8,7 @@
 #include "cuda/hopper/threads.hpp"
 #include "cuda/store/row_ends.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/difference_values.hpp"
 #include "kernel/scales.hpp"
 #include "kernel/slope.hpp"
 
@@ -17,9 +18,9 @@ namespace tw_kernel {
 
 class QTileScores {
  public:
-  // number: of the warpgroup.
-  __forceinline__ QTileScores(const ForwardArguments& arguments, int number)
-      : arguments_(arguments), number_(number) {}
+  // number: of the warpgroup. differences: address of values by the difference of indices.
+  __forceinline__ QTileScores(const ForwardArguments& arguments, int number, unsigned differences)
+      : arguments_(arguments), number_(number), differences_(differences) {}
 
   __forceinline__ void begin(const SnippetInputs& inputs) {
     scales_ = find_scales(arguments_, inputs);
@@ -38,6 +39,15 @@ class QTileScores {
                             : kHasLinearLoads && tile_loads_in_bounds(inputs, first);
   }
 
+  // What score_mod takes by the difference of indices, in the tile that begins with column `first`.
+  __forceinline__ void find_differences(const SnippetInputs& inputs, int first) const {
+    const int row_15 = inputs.q_tile->first_row + static_cast<int>(consumer_thread()) / 32 * 16 + 15 + inputs.q_offset;
+    differences_.find([&](int place) {
+      return tw_snippet::tw_difference_value(inputs.state, *inputs.head_loads, inputs.b, inputs.h, inputs.h_kv, row_15,
+                                             first + place + inputs.kv_offset);
+    });
+  }
+
   // Makes scores of q.k. Returns what each is too small by.
   template <bool kInside>
   __forceinline__ float modify(const SnippetInputs& inputs, int first, bool loads_in_bounds,
@@ -47,9 +57,9 @@ class QTileScores {
     if (kHasScoreMod) {
       const float scale = this->scale();
       if (loads_in_bounds) {
-        modify_scores<kInside, true>(inputs, first, scale, s);
+        modify_scores<kInside, true>(inputs, first, scale, s, differences_.from(0));
       } else {
-        modify_scores<kInside>(inputs, first, scale, s);
+        modify_scores<kInside>(inputs, first, scale, s, differences_.from(0));
       }
     } else if (scales_scores() && scale() != 1.0f) {  // what the exponent cannot take
       multiply_scores(scale(), s);
@@ -107,6 +117,7 @@ class QTileScores {
 
   const ForwardArguments& arguments_;
   const int number_;
+  const DifferenceValues differences_;
   Scales scales_;
   Slope slope_;
   bool loads_in_bounds_ = false;  // see all_load_in_bounds

@@ -27,6 +27,12 @@ struct Header {
   Names functions;  // that snippets call
 };
 
+// Whether it is included in the middle of another template.
+bool is_part(std::string_view name) {
+  return name == "snippet/loads_in_bounds.hpp.jinja" ||
+         name == "snippet/difference_value.hpp.jinja";
+}
+
 bool ends_with_header(std::string_view name) {
   return name.ends_with(".hpp") || name.ends_with(".hpp.jinja");
 }
@@ -166,7 +172,7 @@ Names configuration() {
 std::map<std::string, Header> headers() {
   std::map<std::string, Header> all;
   for (const auto& [name, text] : texts()) {
-    if (ends_with_header(name) && !name.ends_with("loads_in_bounds.hpp.jinja")) {
+    if (ends_with_header(name) && !is_part(name)) {
       all.emplace(name, read(name, text));
     }
   }

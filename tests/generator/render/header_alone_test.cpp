@@ -34,7 +34,8 @@ std::string with_header(const std::string& text, const std::string& header) {
 }
 
 bool is_header(const std::string& file) {
-  const bool is_part = file == "snippet/loads_in_bounds.hpp.jinja";
+  const bool is_part =
+      file == "snippet/loads_in_bounds.hpp.jinja" || file == "snippet/difference_value.hpp.jinja";
   return !is_part && !file.starts_with("kernel/") &&
          (file.ends_with(".hpp") || file.ends_with(".hpp.jinja"));
 }

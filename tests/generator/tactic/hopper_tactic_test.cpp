@@ -337,10 +337,13 @@ TEST_CASE("tactic hopper: three warpgroups for one table at sums of indices") {
   };
   CHECK(rows("score + bias[kv_idx - q_idx + 256]", 128) == 192);
   CHECK(rows("score + bias[kv_idx - q_idx + 256]", 64) == 192);
-  CHECK(rows("score + bias[kv_idx - q_idx + 256] * bias[q_idx - kv_idx]", 128) == 128);
-  CHECK(rows("score + bias[kv_idx - q_idx + 256] * bias[q_idx - kv_idx]", 64) == 128);
+  CHECK(rows("score + bias[kv_idx + q_idx] * bias[q_idx - kv_idx]", 128) == 128);
+  CHECK(rows("score + bias[kv_idx + q_idx] * bias[q_idx + kv_idx + 1]", 64) == 128);
+  CHECK(rows("score + bias[abs(kv_idx + q_idx)]", 128) == 128);
   CHECK(rows("score + table(q_idx, kv_idx)", 128) == 128);
   CHECK(rows("score + table(q_idx, kv_idx)", 64) == 192);
-  CHECK(rows("score + bias[abs(kv_idx - q_idx)]", 128) == 128);
+  // Values by the difference alone need no registers of each element.
+  CHECK(rows("score + bias[kv_idx - q_idx + 256] * bias[q_idx - kv_idx]", 128) == 192);
+  CHECK(rows("score + bias[abs(kv_idx - q_idx)]", 128) == 192);
   CHECK(rows("score + bias[kv_idx - q_idx + 256]", 128, {.masked = true}) == 64);
 }

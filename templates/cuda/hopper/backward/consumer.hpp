@@ -84,20 +84,21 @@ class Consumer : ConsumerBase {
     const DroppedProducts products = draw_tile(inputs, tile.rows.first());
     const unsigned to = gradient_address_ + gradient_stage_ * kGradientBytes;
     gathered_.begin_tile(gradient_stage_);
+    find_differences(inputs, tile.rows.first());
     wait_for_scores<kWaitsForBoth ? 0 : 1>(s);
     if constexpr (kWaitsForBoth) {
       wait_for_scores<0>(d);
       wait_for_place_of_gradients();
       if (some_dropped) {
-        weigh_and_differentiate_tile<true>(inputs, tile.rows, facts, kept, products, s, d, to, dx, p, gathered_);
+        weigh_and_differentiate_tile<true>(inputs, tile.rows, facts, kept, products, differences_, s, d, to, dx, p, gathered_);
       } else {
-        weigh_and_differentiate_tile<false>(inputs, tile.rows, facts, kept, products, s, d, to, dx, p, gathered_);
+        weigh_and_differentiate_tile<false>(inputs, tile.rows, facts, kept, products, differences_, s, d, to, dx, p, gathered_);
       }
     } else {
       constexpr int kEarly = kIsTight ? kColumnGroups : kColumnGroups / 2;
-      weigh_groups<0, kEarly>(inputs, tile.rows, facts, some_dropped, kept, products, s, p);
+      weigh_groups<0, kEarly>(inputs, tile.rows, facts, some_dropped, kept, products, differences_, s, p);
       wait_for_place_of_gradients();  // a branch: groups after it are weighed among gradients
-      weigh_groups<kEarly, kColumnGroups>(inputs, tile.rows, facts, some_dropped, kept, products, s, p);
+      weigh_groups<kEarly, kColumnGroups>(inputs, tile.rows, facts, some_dropped, kept, products, differences_, s, p);
       wait_for_scores<0>(d);
       differentiate_tile(inputs, tile.rows, products, s, d, facts, to, dx, p, gathered_);
     }

@@ -15,6 +15,7 @@
 #include "cuda/ptx/unknown_zero.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/difference_values.hpp"
 #include "kernel/hopper_backward_columns.hpp"
 #include "kernel/hopper_backward_tile.hpp"
 #include "kernel/sequence.hpp"
@@ -43,6 +44,7 @@ class ConsumerBase {
         own_(own),
         number_(number),
         gradient_address_(gradient_address(shared, number)),
+        differences_(shared.differences()),
         gathered_(sums, shared),
         loads_in_bounds_(!kHasLinearLoads || all_load_in_bounds()) {}
 
@@ -84,6 +86,15 @@ class ConsumerBase {
             first_own(), score_factor(arguments_.scale)};
   }
 
+  // What score_mod takes by the difference of indices, in the tile that begins with this row.
+  __forceinline__ void find_differences(const ElementInputs& inputs, int first_row) const {
+    const int own_15 = inputs.first_own + static_cast<int>(consumer_thread()) / 32 * 16 + 15 + inputs.kv_offset();
+    differences_.find([&](int place) {
+      return tw_snippet::tw_difference_value(inputs.state, {}, inputs.b, inputs.h, inputs.h_kv,
+                                             first_row + place + inputs.q_offset(), own_15);
+    });
+  }
+
   // Columns past kv_len take no part: their K is 0, but e^-lse may be infinite.
   __forceinline__ KeptElements find_own_kept_elements(const ElementInputs& inputs, const KvTile& tile) const {
     KeptElements kept = find_kept_elements<false>(inputs, tile, inputs.q_len());
@@ -102,6 +113,7 @@ class ConsumerBase {
   const unsigned gradient_address_;
   TilePlace place_;
   int gradient_stage_ = 0;
+  const DifferenceValues differences_;
   GatheredTerms gathered_;
   const bool loads_in_bounds_;  // of score_mod, for all rows and the block's columns that exist
 

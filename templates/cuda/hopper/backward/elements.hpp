@@ -15,6 +15,7 @@
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/backward_dropout.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/difference_values.hpp"
 #include "snippet/derivative.hpp"
 
 // From a thread's scores and products of one tile to what the other products multiply (elements.hpp has
@@ -86,19 +87,21 @@ TW_INLINE void pack_group(const float (&x)[kRows][4], unsigned* packed) {
 // kDrops: `kept` says which elements take part.
 template <bool kDrops>
 TW_INLINE void weigh_group(const ElementInputs& inputs, const ElementIndices<false>& at, TileFacts& facts,
-                           const KeptElements& kept, const DroppedProducts& products, int group,
-                           float (&s)[kRows][kColumns], float (&weights)[kRows][4]) {
+                           const KeptElements& kept, const DroppedProducts& products,
+                           DifferenceValues::Reader& differences, int group, float (&s)[kRows][kColumns], float (&weights)[kRows][4]) {
   const float4 lse = facts.lse(group);
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     const int j = group * 4 + k;
+    differences.advance(j);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       const float x = s[i][j] * inputs.factor;
       float y = x, slope = 1.0f;
       if (kHasScoreMod) {
         y = tw_snippet::tw_differentiate<kHasLinearLoads && !kDrops>(inputs.state, x, inputs.b, inputs.h, inputs.h_kv,
-                                                                     at.row_index(i, j), at.column_index(i, j), slope);
+                                                                     at.row_index(i, j), at.column_index(i, j), slope,
+                                                                     differences.of(i, j));
       }
       float weight = element_weight(y, fact_of(lse, k));
       if (kDrops) weight = (kept.word[i] >> j & 1u) != 0 ? weight : 0.0f;
@@ -142,12 +145,14 @@ TW_INLINE void differentiate_group(const ElementInputs& inputs, const ElementInd
 template <bool kDrops, int kFirst, int kLast>
 TW_INLINE void weigh_groups_of(const ElementInputs& inputs, const KvTile& tile, TileFacts& facts,
                           const KeptElements& kept, const DroppedProducts& products,
-                          float (&s)[kRows][kColumns], unsigned (&p)[kColumns]) {
+                          const DifferenceValues& differences, float (&s)[kRows][kColumns],
+                          unsigned (&p)[kColumns]) {
   const ElementIndices<false> at(inputs, tile.first());
+  DifferenceValues::Reader values = differences.from(kFirst * 4);
 #pragma unroll
   for (int group = kFirst; group < kLast; ++group) {
     float weights[kRows][4];
-    weigh_group<kDrops>(inputs, at, facts, kept, products, group, s, weights);
+    weigh_group<kDrops>(inputs, at, facts, kept, products, values, group, s, weights);
     if (!kPacksLate) pack_group(weights, p + group * 4);
   }
 }
@@ -155,11 +160,12 @@ TW_INLINE void weigh_groups_of(const ElementInputs& inputs, const KvTile& tile, 
 template <int kFirst, int kLast>
 TW_INLINE void weigh_groups(const ElementInputs& inputs, const KvTile& tile, TileFacts& facts, bool some_dropped,
                             const KeptElements& kept, const DroppedProducts& products,
-                            float (&s)[kRows][kColumns], unsigned (&p)[kColumns]) {
+                            const DifferenceValues& differences, float (&s)[kRows][kColumns],
+                            unsigned (&p)[kColumns]) {
   if (some_dropped) {
-    weigh_groups_of<true, kFirst, kLast>(inputs, tile, facts, kept, products, s, p);
+    weigh_groups_of<true, kFirst, kLast>(inputs, tile, facts, kept, products, differences, s, p);
   } else {
-    weigh_groups_of<false, kFirst, kLast>(inputs, tile, facts, kept, products, s, p);
+    weigh_groups_of<false, kFirst, kLast>(inputs, tile, facts, kept, products, differences, s, p);
   }
 }
 
@@ -189,17 +195,18 @@ TW_INLINE void differentiate_tile(const ElementInputs& inputs, const KvTile& til
 // Both, where kWaitsForBoth.
 template <bool kDrops>
 TW_INLINE void weigh_and_differentiate_tile(const ElementInputs& inputs, const KvTile& tile, TileFacts& facts,
-                                            const KeptElements& kept,
-                                            const DroppedProducts& products, float (&s)[kRows][kColumns],
+                                            const KeptElements& kept, const DroppedProducts& products,
+                                            const DifferenceValues& differences, float (&s)[kRows][kColumns],
                                             const float (&d)[kRows][kColumns], unsigned to,
                                             unsigned (&dx)[kColumns], unsigned (&p)[kColumns],
                                             GatheredTerms& gathered) {
   const ElementIndices<false> at(inputs, tile.first());
+  DifferenceValues::Reader values = differences.from(0);
   const ElementIndices<false> again(inputs, kGathers ? as_unknown(tile.first()) : tile.first());
 #pragma unroll
   for (int group = 0; group < kColumnGroups; ++group) {
     float weights[kRows][4];
-    weigh_group<kDrops>(inputs, at, facts, kept, products, group, s, weights);
+    weigh_group<kDrops>(inputs, at, facts, kept, products, values, group, s, weights);
     pack_group(weights, p + group * 4);
     differentiate_group(inputs, again, products, s, d, facts, to, group, dx, gathered);
   }

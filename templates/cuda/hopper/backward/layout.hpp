@@ -79,7 +79,10 @@ constexpr int kOwnSumBytes = kConsumers * kWarpgroup * 4;
 // Sums over a warp's columns, of each row of a tile: while some are read, those of the next tile are written.
 constexpr int kRowSumsOffset = kOwnSumsOffset + kOwnSums * kRows * kOwnSumBytes;
 constexpr int kRowSumsBytes = kConsumers * 4 * kKvTile * 4;
-constexpr int kControlOffset = kRowSumsOffset + kRowReads * kGradientStages * kRowSumsBytes;
+// Of each warp: values by the difference of indices.
+constexpr bool kDifferencesLieInOut = false;
+constexpr int kDifferencesOffset = kRowSumsOffset + kRowReads * kGradientStages * kRowSumsBytes;
+constexpr int kControlOffset = kDifferencesOffset + kDifferenceBytes;
 
 // Of a thread: see fragment.hpp. A warp owns 16 rows of S^T, so "row" is a column of the call here, and
 // "column" a row of q.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cuda/hopper/backward/layout.hpp"
+#include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
@@ -51,6 +52,10 @@ struct Shared {
   __forceinline__ unsigned diagonals() const { return tiles + kDiagonalsOffset; }
   __forceinline__ unsigned own_sums() const { return tiles + kOwnSumsOffset; }
   __forceinline__ unsigned row_sums() const { return tiles + kRowSumsOffset; }
+  // Of the calling warp's values by the difference of indices.
+  __forceinline__ unsigned differences() const {
+    return tiles + kDifferencesOffset + consumer_thread() / 32 * (kDifferenceBytes / (kConsumers * 4));
+  }
 };
 
 // Which tile of the block, and where it is.

@@ -81,8 +81,9 @@ class WideConsumer : ConsumerBase {
     TileFacts facts(shared_.lse(stage) + first_row * 4);
     const unsigned to = gradient_address_ + gradient_stage_ * kGradientBytes;
     gathered_.begin_tile(gradient_stage_);
+    find_differences(inputs, rows.first());
     wait_for_scores<1>(s);
-    weigh_groups<0, kColumnGroups>(inputs, rows, facts, some_dropped, kept, products, s, p);
+    weigh_groups<0, kColumnGroups>(inputs, rows, facts, some_dropped, kept, products, differences_, s, p);
     store_weights(to + kTilePanelBytes, p);
     wait_for_scores<0>(d);
     differentiate_tile(inputs, rows, products, s, d, facts, to, dx, p, gathered_);
