@@ -82,6 +82,11 @@ std::vector<Spec> gradient_specs() {
     spec.buffers["slopes"] = BufferSpec{.dtype = DType::f32, .shape = {NamedDim::num_q_heads}};
     spec.gradients = {"q", "k", "v", "slopes"};
     add(spec);
+    spec.name = "relative_bias_causal";
+    spec.score_mod = "score + bias[clamp(kv_idx - q_idx, -512, 512) + 512]";
+    spec.buffers = {{"bias", {.dtype = DType::f32, .shape = {std::int64_t{1025}}}}};
+    spec.gradients = {"q", "k", "v", "bias"};
+    add(spec);
   }
   return specs;
 }

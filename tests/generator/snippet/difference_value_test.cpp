@@ -90,7 +90,10 @@ TEST_CASE("difference values: there is none") {
         "score + abs(kv_idx - q_idx) / 4.0",
         "int i = 0; while (i < 2) i = i + 1; return score + bias[kv_idx - q_idx + i];",
         "auto f = [=](int i) { return bias[i]; }; return score + f(kv_idx - q_idx);",
-        "const int& k = kv_idx; return score + bias[k - q_idx];"}) {
+        "const int& k = kv_idx; return score + bias[k - q_idx];",
+        "int b = 0; if (score > 0.0) b = 1; return score + bias[kv_idx - q_idx + b];",
+        "int q_len = q_idx; return score + bias[kv_idx - q_idx + q_len];",
+        "int d = kv_idx - q_idx; if (score > 0.0) d = d + 1; return score + bias[d];"}) {
     INFO(text);
     CHECK(found(text).empty());
   }
