@@ -35,6 +35,11 @@ class Diagonals {
     __syncwarp();
   }
 
+  // A place for a float of the lane, where rows of 8 end: 0 after clear().
+  __forceinline__ unsigned place_of_lane() const {
+    return terms_ + (lane() / 4 * kDiagonalPitch + kDiagonalPlaces + lane() % 4) * 4;
+  }
+
   // Groups of 16 columns, in turn.
   __forceinline__ void add(int group, const float (&terms)[kRows][4]) {
     const int step = kDiagonalGroups * 2 - 1 - group * 2;

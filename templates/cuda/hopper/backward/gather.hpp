@@ -211,23 +211,27 @@ class GatheredTerms {
         // Each lane then has its own cell. Tiles of 128 rows with a mask spill with it.
         constexpr bool kAddsByLane = kHasOwnCells && !(kHasMaskMod && kKvTile == 128);
         int first_column = inputs.first_own + static_cast<int>(consumer_thread() / 32 * 16);
-        if (kHasOwnCells) first_column = as_unknown(first_column);  // as in add_slots
+        if (kAddsByLane) first_column = as_unknown(first_column);  // as in add_slots
         float sums[kDiagonalRounds];
         diagonals_.sum(sums);
+        long long cells[kDiagonalRounds];
 #pragma unroll
         for (int i = 0; i < kDiagonalRounds; ++i) {
-          const int place = i * 32 + static_cast<int>(lane());
+          const int lane_of_all = i * 32 + static_cast<int>(lane());
+          const int place = min(lane_of_all, kDifferences - 1);
           const int difference = place + kLeastDifference;
           // The least of the elements that have it.
           const int row = first_row + max(-difference, 0), column = first_column + max(difference, 0);
-          const bool exists = place < kDifferences && row < inputs.q_len() && column < inputs.kv_len();
+          const bool exists = place == lane_of_all && row < inputs.q_len() && column < inputs.kv_len();
           const int q_idx = row + inputs.q_offset(), kv_idx = column + inputs.kv_offset();
           if constexpr (kAddsByLane) {
             add_to_memory<kSlot>(exists, inputs, q_idx, kv_idx, sums[i]);
           } else {
-            waiting_.add(exists, sums_of<kSlot>(), cell_of<kSlot>(inputs, q_idx, kv_idx), sums[i]);
+            cells[i] = cell_of<kSlot>(inputs, q_idx, kv_idx);
+            sums[i] = exists ? sums[i] : 0.0f;
           }
         }
+        if constexpr (!kAddsByLane) waiting_.add(diagonals_.place_of_lane(), sums_of<kSlot>(), cells, sums);
       }
       end_diagonals<kSlot + 1>(inputs, first_row);
     }
@@ -253,7 +257,7 @@ class GatheredTerms {
           add_to_memory<kSlot>(adds, inputs, 0, column + inputs.kv_offset(), sum);
         }
       } else if constexpr (pattern == tw_Pattern::difference) {
-        waiting_.end(sums_of<kSlot>());
+        waiting_.end(diagonals_.place_of_lane(), sums_of<kSlot>());
       }
       end_slots<kSlot + 1>(inputs);
     }

@@ -69,7 +69,9 @@ constexpr int kFactsOffset = kDqOffset + (kIsWide ? 0 : kDqBytes);
 constexpr int kDiagonalsOffset = kFactsOffset + kStages * 2 * kFactsBytes;
 // Terms of a read by the difference of indices, see diagonals.hpp.
 constexpr int kDiagonalRows = 64;
-constexpr int kDiagonalPitch = 92;  // at least 8 * 9 + 2 * 7, and 12 modulo 16
+constexpr int kDiagonalPlaces = 8 * 9 + 2 * 7;
+constexpr int kDiagonalPitch = 92;  // 12 modulo 16, and 4 more places at least
+static_assert(kDiagonalPitch % 16 == 12 && kDiagonalPlaces + 4 <= kDiagonalPitch);
 constexpr int kWarpDiagonalBytes = 8 * kDiagonalPitch * 4;
 static_assert(kDiagonalReads <= 1, "they have one place");
 constexpr int kDiagonalBytes = kDiagonalReads * kConsumers * 4 * kWarpDiagonalBytes;

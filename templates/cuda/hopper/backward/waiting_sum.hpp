@@ -2,40 +2,46 @@
 
 #include "cuda/hopper/threads.hpp"
 #include "cuda/ptx/add_float.hpp"
+#include "cuda/ptx/shared_memory.hpp"
 
-// A clamped index maps most terms of a call to its first and its last cell. A warp whose lanes all have the same cell
-// accumulates their sums, and adds the total to memory when the cell changes.
+// A clamped index maps most terms of a call to its first and its last cell. A warp waits at a cell: its lanes keep what
+// they would add there, and add the total to memory when the warp moves.
 
 namespace tw_kernel {
 
 class WaitingSum {
  public:
-  // Each lane's sum to its own cell of `sums`, where `adds`. No branch, as in add_float_if.
-  __forceinline__ void add(bool adds, float* sums, long long cell, float sum) {
-    const long long cell_of_first = __shfl_sync(~0u, cell, 0);
-    const bool is_one_cell = __all_sync(~0u, !adds || cell == cell_of_first) != 0;
-    const bool joins = is_one_cell && cell_of_first == cell_;
-    const float of_all = of_warp(adds ? sum : 0.0f);
-    add_float_if(is_one_cell && !joins && lane() == 0 && sum_ != 0.0f, sums + cell_, sum_);
-    add_float_if(!is_one_cell && adds && sum != 0.0f, sums + cell, sum);
-    sum_ = joins ? sum_ + of_all : is_one_cell ? of_all : sum_;
-    cell_ = is_one_cell ? cell_of_first : cell_;
+  // Each lane's terms to its own cells of `sums`. The warp moves to the cell that all lanes' first terms have. No branch,
+  // as in add_float_if.
+  // place: where the lane's sum lies in shared memory, 0 at first
+  template <int kCount>
+  __forceinline__ void add(unsigned place, float* sums, const long long (&cells)[kCount], const float (&terms)[kCount]) {
+    const long long first = __shfl_sync(~0u, cells[0], 0);
+    const bool moves = first != cell_ && __all_sync(~0u, cells[0] == first) != 0;
+    const long long cell_before = cell_;
+    cell_ = moves ? first : cell_;
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const bool waits = cells[i] == cell_;
+      if (waits) sum += terms[i];
+      add_float_if(!waits && terms[i] != 0.0f, sums + cells[i], terms[i]);
+    }
+    const float sum_before = load_shared(place);
+    add_float_if(moves && sum_before != 0.0f, sums + cell_before, sum_before);
+    store_shared(place, moves ? sum : sum_before + sum);
   }
 
-  __forceinline__ void end(float* sums) {
-    add_float_if(lane() == 0 && sum_ != 0.0f, sums + cell_, sum_);
-    sum_ = 0.0f;
+  __forceinline__ void end(unsigned place, float* sums) const {
+    float sum = load_shared(place);
+#pragma unroll
+    for (int i = 1; i < 32; i *= 2) sum += __shfl_xor_sync(~0u, sum, i);
+    add_float_if(lane() == 0 && sum != 0.0f, sums + cell_, sum);
+    store_shared(place, 0.0f);
   }
 
  private:
-  static __forceinline__ float of_warp(float sum) {
-#pragma unroll
-    for (int i = 1; i < 32; i *= 2) sum += __shfl_xor_sync(~0u, sum, i);
-    return sum;
-  }
-
-  long long cell_ = 0;
-  float sum_ = 0.0f;  // the warp's: all lanes have it
+  long long cell_ = 0;  // at which the warp waits
 };
 
 }  // namespace tw_kernel
