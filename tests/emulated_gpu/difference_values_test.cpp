@@ -99,7 +99,7 @@ TEST_CASE("emulated GPU: planted faults of values by the difference of indices a
       {"values are read before all are there", file, "    __syncwarp();  // all are there\n", ""},
       {"lanes of even rows read the place before", file, "kCopyBytes + 4 : 0", "kCopyBytes : 0"},
       {"the second copy is not written", file,
-       "      store_shared(values_ + kCopyBytes + place_of(i) * 4 + 4, found[i]);\n", ""},
+       "      store_shared(values_ + kCopyBytes + place_of(lane, i) * 4 + 4, found[i]);\n", ""},
       {"row 1 has the values of row 0", file, "      of_row_[1] = of_row_[0];\n", ""},
       {"the last place has no value", file, "min(place, kDifferencePlaces - 1)",
        "min(place, kDifferencePlaces - 2)"},

@@ -3,6 +3,7 @@
 #include "cuda/hopper/threads.hpp"
 #include "cuda/ptx/shared_memory.hpp"
 #include "cuda/ptx/tensor_copy.hpp"
+#include "cuda/ptx/unknown_zero.hpp"
 #include "cuda/tile/panel.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/engine.hpp"
@@ -47,41 +48,48 @@ class DifferenceValues {
   };
 
   // values: address of the warp's
-  explicit __forceinline__ DifferenceValues(unsigned values)
-      : values_(values),
-        own_(values_ + (7 - lane() / 4 + column_of(0)) * 4 + (lane() / 4 % 2 == 0 ? kCopyBytes + 4 : 0)) {}
+  explicit __forceinline__ DifferenceValues(unsigned values) : values_(values) {}
 
   // value_of: takes a place
   template <typename ValueOf>
   __forceinline__ void find(const ValueOf& value_of) const {
+    const int lane = own_lane();
     float found[kRounds];
 #pragma unroll
-    for (int i = 0; i < kRounds; ++i) found[i] = value_of(place_of(i));
+    for (int i = 0; i < kRounds; ++i) found[i] = value_of(place_of(lane, i));
     if (kDifferencesLieInOut) wait_until_stores_read();
     __syncwarp();  // those of the tile before were read
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
-      store_shared(values_ + place_of(i) * 4, found[i]);
-      store_shared(values_ + kCopyBytes + place_of(i) * 4 + 4, found[i]);
+      store_shared(values_ + place_of(lane, i) * 4, found[i]);
+      store_shared(values_ + kCopyBytes + place_of(lane, i) * 4 + 4, found[i]);
     }
     __syncwarp();  // all are there
   }
 
   // From column j on, which is even.
-  __forceinline__ Reader from(int j) const { return Reader(own_ + j / 2 * 8 * 4); }
+  __forceinline__ Reader from(int j) const { return Reader(first_pair() + j / 2 * 8 * 4); }
 
  private:
   static constexpr int kRounds = (kDifferencePlaces + 31) / 32;
   static constexpr unsigned kCopyBytes = kDifferencePitch * 4;
 
-  // Of the thread, in turn. There are more than places.
-  static __forceinline__ int place_of(int i) {
-    const int place = i * 32 + static_cast<int>(lane());
+  // Asked anew in every tile: registers are short for what follows from it.
+  static __forceinline__ int own_lane() { return as_unknown(static_cast<int>(lane())); }
+
+  // Of a lane, in turn. There are more than places.
+  static __forceinline__ int place_of(int lane, int i) {
+    const int place = i * 32 + lane;
     return i == kRounds - 1 ? min(place, kDifferencePlaces - 1) : place;
   }
 
+  // Address of the pair of a thread's column 0, in row 1.
+  __forceinline__ unsigned first_pair() const {
+    const int lane = own_lane(), row = lane / 4, column = lane % 4 * 2;
+    return values_ + (7 - row + column) * 4 + (row % 2 == 0 ? kCopyBytes + 4 : 0);
+  }
+
   unsigned values_;  // of the warp
-  unsigned own_;     // of the thread: the pair of its column 0, in row 1
 };
 
 }  // namespace tw_kernel
