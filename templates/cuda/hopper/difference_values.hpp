@@ -77,11 +77,12 @@ class DifferenceValues {
   // Asked anew in every tile: registers are short for what follows from it.
   static __forceinline__ int own_lane() { return as_unknown(static_cast<int>(lane())); }
 
-  // Of a lane, in turn. There are more than places.
+  // Of a lane, in turn. A lane without a last place has the one before again.
   static __forceinline__ int place_of(int lane, int i) {
     const int place = i * 32 + lane;
-    return i == kRounds - 1 ? min(place, kDifferencePlaces - 1) : place;
+    return i < kRounds - 1 || place < kDifferencePlaces ? place : place - 32;
   }
+  static_assert(kRounds > 1);
 
   // Address of the pair of a thread's column 0, in row 1.
   __forceinline__ unsigned first_pair() const {
