@@ -109,9 +109,13 @@ class CopiesAhead {
     const int first = tile.first(), count = head().q_tile.kv_len(call_) - first;
     const unsigned k = ring_ + stage_ * (kKBytes + kVBytes);
     load_found(found_, head().k, k_of(arguments_), head().q_tile, first, count,
-               [&](const auto& rows, int existing) { load_k(k, StreamedRows(rows, lines_go_first_), existing); });
+               [&](const auto& rows, int existing) {
+                 load_k(k, StreamedRows(rows, lines_go_first_), existing);
+               });
     load_found(found_, head().v, v_of(arguments_), head().q_tile, first, count,
-               [&](const auto& rows, int existing) { load_v(k + kKBytes, StreamedRows(rows, lines_go_first_), existing); });
+               [&](const auto& rows, int existing) {
+                 load_v(k + kKBytes, StreamedRows(rows, lines_go_first_), existing);
+               });
   }
 
   const ForwardArguments& arguments_;

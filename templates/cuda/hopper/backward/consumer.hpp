@@ -90,9 +90,11 @@ class Consumer : ConsumerBase {
       wait_for_scores<0>(d);
       wait_for_place_of_gradients();
       if (some_dropped) {
-        weigh_and_differentiate_tile<true>(inputs, tile.rows, facts, kept, products, differences_, s, d, to, dx, p, gathered_);
+        weigh_and_differentiate_tile<true>(inputs, tile.rows, facts, kept, products, differences_, s, d, to, dx, p,
+                                           gathered_);
       } else {
-        weigh_and_differentiate_tile<false>(inputs, tile.rows, facts, kept, products, differences_, s, d, to, dx, p, gathered_);
+        weigh_and_differentiate_tile<false>(inputs, tile.rows, facts, kept, products, differences_, s, d, to, dx, p,
+                                            gathered_);
       }
     } else {
       constexpr int kEarly = kIsTight ? kColumnGroups : kColumnGroups / 2;

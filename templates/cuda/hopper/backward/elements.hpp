@@ -88,7 +88,8 @@ TW_INLINE void pack_group(const float (&x)[kRows][4], unsigned* packed) {
 template <bool kDrops>
 TW_INLINE void weigh_group(const ElementInputs& inputs, const ElementIndices<false>& at, TileFacts& facts,
                            const KeptElements& kept, const DroppedProducts& products,
-                           DifferenceValues::Reader& differences, int group, float (&s)[kRows][kColumns], float (&weights)[kRows][4]) {
+                           DifferenceValues::Reader& differences, int group, float (&s)[kRows][kColumns],
+                           float (&weights)[kRows][4]) {
   const float4 lse = facts.lse(group);
 #pragma unroll
   for (int k = 0; k < 4; ++k) {

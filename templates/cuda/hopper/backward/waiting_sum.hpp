@@ -11,11 +11,12 @@ namespace tw_kernel {
 
 class WaitingSum {
  public:
-  // Each lane's terms to its own cells of `sums`. The warp moves to the cell that all lanes' first terms have. No branch,
-  // as in add_float_if.
+  // Each lane's terms to its own cells of `sums`. The warp moves to the cell that all lanes' first terms have. No
+  // branch, as in add_float_if.
   // place: where the lane's sum lies in shared memory, 0 at first
   template <int kCount>
-  __forceinline__ void add(unsigned place, float* sums, const long long (&cells)[kCount], const float (&terms)[kCount]) {
+  __forceinline__ void add(unsigned place, float* sums, const long long (&cells)[kCount],
+                           const float (&terms)[kCount]) {
     const long long first = __shfl_sync(~0u, cells[0], 0);
     const bool moves = first != cell_ && __all_sync(~0u, cells[0] == first) != 0;
     const long long cell_before = cell_;

@@ -6,7 +6,9 @@
 
 namespace tw_kernel {
 
-TW_INLINE void add_float(float* to, float x) { atomicAdd(to, x); }
+TW_INLINE void add_float(float* to, float x) {
+  atomicAdd(to, x);
+}
 
 TW_INLINE void add_float_if(bool adds, float* to, float x) {
   if (adds) atomicAdd(to, x);
