@@ -22,15 +22,15 @@ bool has_difference(const Expression& node) {
   return has_node(node, [](const Expression& one) { return sign_of_difference(one) != 0; });
 }
 
-// Whether elements of one difference have one value.
-bool takes_difference_alone(const Expression& node, const Spec& spec) {
+// Whether elements of one difference have one value, in one head of a batch.
+bool has_one_value_for_a_difference(const Expression& node, const Spec& spec) {
   if (sign_of_difference(node) != 0) return true;
   if (node.op == Op::call) return false;
   if (node.op == Op::variable) {
     return is_one_of(node.name, kShared) || spec.scalars.contains(node.name);
   }
   return std::all_of(node.operands.begin(), node.operands.end(), [&](const Expression& operand) {
-    return takes_difference_alone(operand, spec);
+    return has_one_value_for_a_difference(operand, spec);
   });
 }
 
@@ -53,7 +53,7 @@ bool costs_by_difference(const Expression& node) {
 }
 
 bool is_difference_value(const Expression& node, const Spec& spec) {
-  return node.type == Type::floating && takes_difference_alone(node, spec) &&
+  return node.type == Type::floating && has_one_value_for_a_difference(node, spec) &&
          (reads_by_difference(node) || costs_by_difference(node));
 }
 

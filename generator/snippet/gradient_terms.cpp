@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "generator/snippet/rewrite.hpp"
 #include "generator/spec/gradients.hpp"
 
 namespace tilewright {
@@ -29,9 +30,7 @@ bool names_variable(const Expression& node, std::string_view name) {
 }
 
 bool is_difference(const Expression& node) {
-  return node.op == Op::subtract &&
-         ((node.operands[0].is_variable("q_idx") && node.operands[1].is_variable("kv_idx")) ||
-          (node.operands[0].is_variable("kv_idx") && node.operands[1].is_variable("q_idx")));
+  return snippet::sign_of_difference(node) != 0;
 }
 
 // Whether rows and columns are mentioned in their difference alone.
