@@ -14,6 +14,10 @@
 
 namespace tw_kernel {
 
+using tilewright::abi::cuda::BackwardArguments;
+using tilewright::abi::cuda::OneSweepArguments;
+using tilewright::abi::cuda::RowFacts;
+
 // Four lanes have a row of a part, of 8 columns; their other accumulators are of the row 8 after it.
 TW_INLINE void read_dq_rows(const float* part, int row, float (&upper)[8], float (&lower)[8]) {
   const float* const from = part + dq_place(row * 4, 0);

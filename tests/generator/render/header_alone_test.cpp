@@ -107,6 +107,8 @@ std::vector<Wish> wishes() {
   Spec hopper_gradients = sloped;
   hopper_gradients.outputs.lse = true;
   hopper_gradients.gradients = {"q", "k", "v"};
+  Spec portable_gradients = hopper_gradients;
+  portable_gradients.tactic = TacticSpec{.name = "portable"};
   Spec hopper_packed_gradients = hopper_gradients;
   hopper_packed_gradients.layout = Layout::packed;
   Spec wide_gradients = hopper_gradients;
@@ -180,6 +182,7 @@ std::vector<Wish> wishes() {
           {with_gradients, "backward_masked_unaligned"},
           {float_gradients, "backward"},
           {hopper_gradients, "backward_masked"},
+          {portable_gradients, "backward_masked"},
           {hopper_packed_gradients, "backward"},
           {wide_gradients, "backward_masked"},
           {wide_gradients, "backward_masked_deterministic"},
