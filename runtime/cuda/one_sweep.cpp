@@ -46,7 +46,9 @@ void launch_one_sweep(const LaunchScope& on, const BackwardCall& call, const Bac
   require_backward_workspace(call, one_sweep_workspace(on.spec, shape, rows));
   auto* const sums =
       reinterpret_cast<float*>(static_cast<std::byte*>(call.workspace.data) + facts_bytes(shape));
-  cuda_abi::OneSweepArguments arguments = {backward_arguments(call, tiles), sums};
+  const cuda_abi::PackedBackwardArguments of_any_layout = backward_arguments(call, tiles);
+  const cuda_abi::BackwardArguments& dense = of_any_layout;
+  cuda_abi::OneSweepArguments arguments = {dense, sums};
   SnippetParameter snippet(bindings.cuda_arguments(), shape);
   cuda_abi::SumsArgument none = {};
 
