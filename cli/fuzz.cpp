@@ -205,8 +205,7 @@ class FuzzVerb : public Verb {
     fuzz::FailureFolder folder(out_);
     FuzzProgress progress(json_);
     progress.line(fmt::format("seed {}, on {}, {}", options.seed, machine.device,
-                              options.workers == 1 ? std::string("1 process")
-                                                   : fmt::format("{} processes", options.workers)));
+                              counted(options.workers, "process", "processes")));
     if (const auto dropped = fuzz::dropped_for_gradients(options.source); !dropped.empty()) {
       progress.line(
           fmt::format("each case has gradients, so none has {}", fmt::join(dropped, ", ")));

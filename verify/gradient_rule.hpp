@@ -129,7 +129,7 @@ struct GradientVerdict {
 };
 
 /// Takes the errors of another verdict on the same gradient that come nearer to their bounds, and
-/// adds those of its reasons that it lacks.
+/// adds the reasons that it lacks.
 void take_nearer(const GradientVerdict& from, GradientVerdict& verdict);
 
 /// Applies the rule.

@@ -96,7 +96,7 @@ std::string why_not_one_sweep(const Spec& spec, const KernelVariant& kernel) {
   if (!kernel.aligned) return "its tensors must begin at multiples of 16 bytes";
   if (spec.is_packed()) return "its calls are not packed";
   if (!names("q") || !(names("k") || names("v"))) {
-    return "it computes the gradient of q beside that of k or v";
+    return "it computes the gradient of q together with the gradient of k or v";
   }
   if (!backward_uses_tensor_cores(spec) || spec.key_value_dtype() != spec.dtype) {
     return "q, k, v and out must have one dtype, f16 or bf16";

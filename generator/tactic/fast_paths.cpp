@@ -166,7 +166,7 @@ class Explainer {
     if (!is_hopper_) return "only Hopper's kernels have it";
     if (!facts_.difference) {
       return "no read and no costly function names q_idx and kv_idx in their difference alone, or "
-             "indices need bounds, as those of loops, trusted buffers and integer divisions do";
+             "loops, trusted buffers and divisions of integers need bounded indices";
     }
     const Tactic tactic = choose_tactic(facts_, target_);
     const bool fits =

@@ -93,7 +93,7 @@ TEST_CASE("emulated GPU: planted faults of values by the difference of indices a
   const Spec spec = spec_of(bf16, 64, "score + 4.0 * " + kClamped);
   const std::vector<Fault> faults = {
       {"a tile's values overwrite those that are still read", file,
-       "    __syncwarp();  // those of the tile before were read\n", ""},
+       "    __syncwarp();  // all lanes have read the values of the tile before\n", ""},
       {"values overwrite rows of out that are still to be sent", file,
        "    if (kDifferencesLieInOut) wait_until_stores_read();\n", ""},
       {"values are read before all are there", file, "    __syncwarp();  // all are there\n", ""},

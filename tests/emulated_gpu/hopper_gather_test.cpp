@@ -41,7 +41,7 @@ const std::string kAddBias = "bias(h, clamp(kv_idx - q_idx, -130, 130) + 130)";
 // Most differences are the first or the last, so that a warp's lanes have one cell.
 const Learnt kShortBias = {"short_bias", {.dtype = f32, .shape = {NamedDim::num_q_heads, 41}}};
 const std::string kAddShortBias = "short_bias(h, clamp(kv_idx - q_idx, -20, 20) + 20)";
-// The last sums are beyond the table's end; behind it lies that of other heads.
+// The last sums are beyond the table's end, where the table of another head lies.
 const Learnt kTooShort = {"too_short", {.dtype = f32, .shape = {NamedDim::num_q_heads, 200}}};
 const std::string kAddTooShort = "too_short(h_kv, q_idx + kv_idx)";
 // The last head alone reads beyond the end.

@@ -21,8 +21,8 @@
 
 namespace tw_kernel {
 
-// Steps of 16 along the tile's rows and along the columns of K, and how warps share them: as few products as may be
-// for a warp, and of those as few loads.
+// Steps of 16 along the tile's rows and along the columns of K, and how warps share them: each has the fewest
+// products, then the fewest loads.
 constexpr int kDqRowSteps = kKvTile / 16;
 constexpr int kDqColumnSteps = KeyTile::kPad / 16;
 

@@ -26,7 +26,7 @@ TW_INLINE constexpr int dq_part(int row_part, int column_part) {
   return (row_part * kDqPartsOfRow + column_part) * kDqPartFloats;
 }
 
-// From the part's first float, that of a lane's accumulator.
+// Where a lane adds its accumulator, from the part's first float.
 TW_INLINE constexpr int dq_place(int lane, int accumulator) {
   return kAddsFours ? lane * 4 + accumulator : accumulator * 32 + lane;
 }

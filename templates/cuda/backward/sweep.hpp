@@ -96,7 +96,7 @@ struct PassingRows {
   }
 };
 
-// What a sweep that leaves dQ to another does of it: nothing. See added_dq.hpp.
+// In place of AddedDq (added_dq.hpp) where another sweep computes dQ.
 struct NoDq {
   static constexpr bool kAdds = false;
   __forceinline__ NoDq of_head(const SnippetArguments&, int, int) const { return {}; }
@@ -163,9 +163,10 @@ TW_INLINE void compute_elements(const SweepMemory& memory, int stage, const Elem
   const bool some_dropped = drops_elements(tile) || tile.first() + kKvTile > passing;
   // In one sweep a mask_mod's code has no registers after the products, nor has what it found while they run.
   constexpr bool kFindsLate = kOneSweep && !kHasMaskMod;
+  constexpr bool kPutsAside = kOneSweep && kHasMaskMod;
   KeptElements kept;
   if (!kFindsLate && some_dropped) kept = find_kept_elements<kOwnsRows>(inputs, tile, passing);
-  if (kOneSweep && !kFindsLate && some_dropped) put_aside(memory, kept);
+  if (kPutsAside && some_dropped) put_aside(memory, kept);
   auto draws = start_draws<kOwnsRows>(inputs, tile.first());
   if (kWantsProducts && kValues && KeyTile::kSumColumns + ValueTile::kSumColumns > 48) {
     NoDraws none;  // sums and products leave no registers for draws
@@ -186,7 +187,7 @@ TW_INLINE void compute_elements(const SweepMemory& memory, int stage, const Elem
   }
   const DroppedProducts dropped = finish_draws(inputs, draws);
   if (kFindsLate && some_dropped) kept = find_kept_elements<kOwnsRows>(inputs, tile, passing);
-  if (kOneSweep && !kFindsLate && some_dropped) kept = take_back(memory);
+  if (kPutsAside && some_dropped) kept = take_back(memory);
   differentiate_tile<kOwnsRows>(inputs, tile, facts, kept, some_dropped, dropped, s, d, gathered);
 }
 

@@ -10,9 +10,9 @@
 
 // The value that score_mod has by the difference of indices. A tile of a warp, 16 rows and all columns, has as many
 // differences as rows and columns less one, and its lanes find the value of each, side by side, in memory of the
-// warp's own. Place p is that of column p and row 15. A thread's two neighbouring columns have neighbouring places; a
-// second copy of the values lies one place further, so that a pair is at a multiple of 8 bytes in one of them. The
-// copies begin 16 banks apart, for lanes of even rows read the one and those of odd rows the other.
+// warp's own. Place p has the value of column p and row 15. A thread's two neighbouring columns have neighbouring
+// places; a second copy of the values lies one place further, so that a pair is at a multiple of 8 bytes in one of
+// them. The copies begin 16 banks apart: lanes of even rows read one copy while lanes of odd rows read the other.
 
 namespace tw_kernel {
 
@@ -58,7 +58,7 @@ class DifferenceValues {
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) found[i] = value_of(place_of(lane, i));
     if (kDifferencesLieInOut) wait_until_stores_read();
-    __syncwarp();  // those of the tile before were read
+    __syncwarp();  // all lanes have read the values of the tile before
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
       store_shared(values_ + place_of(lane, i) * 4, found[i]);

@@ -55,7 +55,8 @@ TEST_CASE("difference values: reads and costly functions of the difference alone
       "(kv_idx - q_idx < 5) ? bias[kv_idx - q_idx] : 0.0");
 }
 
-TEST_CASE("difference values: locals are part of them, and those of no other use are left out") {
+TEST_CASE(
+    "difference values: values contain locals, and score_mod loses locals that nothing else uses") {
   CHECK(found("int d = kv_idx - q_idx; int n = abs(d); float big = log(float(max(n, 1))); return "
               "score + other(h, n < 8 ? n : int(big));") ==
         "score + tw_by_difference <- other(h, (abs(kv_idx - q_idx) < 8) ? abs(kv_idx - q_idx) : "

@@ -57,9 +57,9 @@ TEST_CASE("backward tactic: one sweep computes dense gradients of 16 bits in any
   CHECK_THAT(why_not(other), ContainsSubstring("not packed"));
   other = spec;
   other.gradients = {"k", "v"};
-  CHECK_THAT(why_not(other), ContainsSubstring("gradient of q beside"));
+  CHECK_THAT(why_not(other), ContainsSubstring("gradient of q together"));
   other.gradients = {"q"};
-  CHECK_THAT(why_not(other), ContainsSubstring("gradient of q beside"));
+  CHECK_THAT(why_not(other), ContainsSubstring("gradient of q together"));
   other.gradients = {"q", "v"};
   CHECK(why_not(other).empty());
   other = spec;
@@ -110,7 +110,8 @@ TEST_CASE("backward tactic: a mask leaves tiles of 128 rows, a score_mod and dro
   CHECK(rows(other) == 64);
 }
 
-TEST_CASE("backward tactic: deterministic calls have a kernel of two sweeps beside one sweep") {
+TEST_CASE(
+    "backward tactic: deterministic calls have a kernel of two sweeps where others take one") {
   Spec spec = spec_of(64);
   const std::vector<std::string> both = {"backward_deterministic", "backward_masked_deterministic"};
   CHECK(deterministic_kernels(spec, "sm_80") == both);
