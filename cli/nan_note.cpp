@@ -77,14 +77,23 @@ std::vector<std::string> inputs_with(const Spec& spec, const CallInputs& inputs,
   return found;
 }
 
-// Why the reference has NaN.
-std::string cause_of(const Spec& spec, const CallInputs& inputs) {
+// Why the reference has NaN, and what to do.
+struct Cause {
+  std::string text, hint;
+};
+Cause cause_of(const Spec& spec, const CallInputs& inputs) {
   std::vector<std::string> found = inputs_with(spec, inputs, is_nan, "NaN");
   if (found.empty()) found = inputs_with(spec, inputs, is_infinite, "infinity");
-  if (!found.empty()) return fmt::format("{}", fmt::join(found, ", "));
-  return spec.has_other_snippets() ? "the spec's snippets make NaN of finite inputs"
-         : spec.score_mod.empty()  ? "no input holds NaN or infinity"
-                                   : "score_mod makes NaN of finite inputs";
+  if (!found.empty()) {
+    return {fmt::format("{}", fmt::join(found, ", ")), "with finite numbers the check says more"};
+  }
+  const char* const text = spec.has_other_snippets()
+                               ? "the spec's snippets make NaN of finite inputs"
+                           : spec.score_mod.empty() ? "no input holds NaN or infinity"
+                                                    : "score_mod makes NaN of finite inputs";
+  return {text,
+          "guard what has no number, such as the logarithm of a negative number: mask_mod can "
+          "drop the element"};
 }
 
 }  // namespace
@@ -99,10 +108,11 @@ std::optional<SnippetNote> nan_note(const Spec& spec, const CallInputs& inputs,
         fmt::format("{} of {} {}of {}", count.nan, count.judged, elements, count.tensor));
   }
   if (places.empty()) return std::nullopt;
-  return SnippetNote{.place = {.file = "inputs"},
-                     .message = fmt::format("NaN is right in {}, as {}", fmt::join(places, ", "),
-                                            cause_of(spec, inputs)),
-                     .hint = "with finite numbers the check says more"};
+  const Cause cause = cause_of(spec, inputs);
+  return SnippetNote{
+      .place = {.file = "inputs"},
+      .message = fmt::format("NaN is right in {}, as {}", fmt::join(places, ", "), cause.text),
+      .hint = cause.hint};
 }
 
 }  // namespace tilewright::cli
