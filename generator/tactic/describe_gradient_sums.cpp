@@ -18,9 +18,9 @@ namespace {
 constexpr const char* kEachElement = "each element is added to memory";
 
 // Of templates/cuda/hopper/backward/gather.hpp.
-std::string hopper_way(const HopperBackwardTactic& tactic, GradientPattern pattern) {
+std::string hopper_way(const HopperBackwardTactic& tactic, const GradientSum& sum) {
   constexpr std::int64_t kThreadsThatCompute = 256;
-  switch (pattern) {
+  switch (sum.pattern) {
     case GradientPattern::head:
       return fmt::format(
           "over all rows of a head and a block's {} columns, in registers and shared memory, then "
@@ -32,7 +32,9 @@ std::string hopper_way(const HopperBackwardTactic& tactic, GradientPattern patte
       return fmt::format("over {} columns, by shuffles and in shared memory, then added to memory",
                          tactic.columns * tactic.rows / kThreadsThatCompute);
     case GradientPattern::difference:
-      return "along diagonals of 64 rows x 16 columns, in shared memory, then added to memory";
+      return fmt::format(
+          "along diagonals of 64 rows x 16 columns, in shared memory{}, then added to memory",
+          sum.may_share_cells ? ", or in registers over a tile that has one cell" : "");
     default:
       return kEachElement;
   }
@@ -67,6 +69,8 @@ std::vector<GradientSum> reads_of(const SpecFacts& facts) {
   std::vector<GradientSum> sums;
   for (const snippet::DerivativeSlot& slot : by_names->slots) {
     GradientSum sum{.name = slot.name, .pattern = pattern_of(slot)};
+    sum.may_share_cells =
+        sum.pattern == GradientPattern::difference && !has_cell_for_each_difference(slot);
     for (const snippet::Expression& index : slot.indices) {
       sum.indices.push_back(snippet::to_text(index));
     }
@@ -105,7 +109,7 @@ std::vector<GradientSum> describe_gradient_sums(const SpecFacts& facts, const Ta
     return sums;
   }
   if (const auto hopper = hopper_backward_tactic(facts, target, kernel)) {
-    for (GradientSum& sum : sums) sum.way = hopper_way(*hopper, sum.pattern);
+    for (GradientSum& sum : sums) sum.way = hopper_way(*hopper, sum);
     return sums;
   }
   const std::optional<GradientTerms> terms = gradient_terms(facts);

@@ -15,6 +15,7 @@ struct GradientSum {
   std::string name;                       ///< of the scalar or the buffer
   std::vector<std::string> indices = {};  ///< of the read, as text; empty of a scalar
   GradientPattern pattern = GradientPattern::head;
+  bool may_share_cells = false;  ///< of the pattern difference: differences may have one cell
   std::string way = {};  ///< "along diagonals of 64 rows x 16 columns in shared memory, ..."
 };
 

@@ -318,7 +318,7 @@ TEST_CASE("cli: explain says how the gradients of buffers and scalars are summed
       {"of_q[q_idx]", "row", "by q_idx", "over 32 columns, by shuffles and in shared memory"},
       {"of_kv[kv_idx]", "column", "by kv_idx", "over all rows of a head, in registers and shared"},
       {"table[kv_idx - q_idx + 63]", "difference", "by kv_idx - q_idx",
-       "along diagonals of 64 rows x 16 columns, in shared memory"},
+       "along diagonals of 64 rows x 16 columns, in shared memory, then added to memory"},
       {"full(q_idx, kv_idx)", "element", "by element", "each element is added to memory"}};
   for (const auto& [read, pattern, by, way] : wanted) {
     CAPTURE(read);
@@ -335,6 +335,19 @@ TEST_CASE("cli: explain says how the gradients of buffers and scalars are summed
   CHECK_THAT(start({"explain", spec("bf16"), "--target", "sm_90a"}).out,
              ContainsSubstring("\n  gradient of table[kv_idx - q_idx + 63], by kv_idx - q_idx: "
                                "along diagonals of 64 rows x 16 columns"));
+}
+
+TEST_CASE("cli: explain says that a clamped table's tiles may have one cell") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({"dtype": "bf16", "head_dim": 64,
+    "score_mod": "score + x[clamp(kv_idx - q_idx, -9, 9) + 9]",
+    "buffers": {"x": {"dtype": "f32", "shape": [19]}}, "outputs": ["out", "lse"],
+    "gradients": ["q", "k", "v", "x"]})json");
+  const nlohmann::json sums = explained(spec, "sm_90a").at("backward").at("sums");
+  REQUIRE(sums.size() == 1);
+  CHECK(sums[0]["way"] ==
+        "along diagonals of 64 rows x 16 columns, in shared memory, or in registers over a tile "
+        "that has one cell, then added to memory");
 }
 
 TEST_CASE("cli: explain says which read by the difference is one too many for diagonals") {

@@ -83,7 +83,7 @@ class Consumer : ConsumerBase {
     if (some_dropped) kept = find_own_kept_elements(inputs, tile.rows);
     const DroppedProducts products = draw_tile(inputs, tile.rows.first());
     const unsigned to = gradient_address_ + gradient_stage_ * kGradientBytes;
-    gathered_.begin_tile(gradient_stage_);
+    gathered_.begin_tile(inputs, tile.rows.first(), gradient_stage_);
     find_differences(inputs, tile.rows.first());
     wait_for_scores<kWaitsForBoth ? 0 : 1>(s);
     if constexpr (kWaitsForBoth) {

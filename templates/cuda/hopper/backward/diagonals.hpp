@@ -40,9 +40,17 @@ class Diagonals {
     return terms_ + (lane() / 4 * kDiagonalPitch + kDiagonalPlaces + lane() % 4) * 4;
   }
 
-  // Groups of 16 columns, in turn.
-  __forceinline__ void add(int group, const float (&terms)[kRows][4]) {
+  // Groups of 16 columns, in turn. apart: differences are summed apart, else a lane's terms together.
+  __forceinline__ void add(bool apart, int group, const float (&terms)[kRows][4]) {
     const int step = kDiagonalGroups * 2 - 1 - group * 2;
+    if (!apart) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        const float sum = (terms[0][e] + terms[1][e]) + (terms[0][2 + e] + terms[1][2 + e]);
+        left_[e] = group == 0 ? sum : left_[e] + sum;
+      }
+      return;
+    }
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
       put(e, step + 1, group == 0 ? terms[1][e] : left_[e] + terms[1][e]);
@@ -51,6 +59,9 @@ class Diagonals {
       if (group == kDiagonalGroups - 1) put(e, 0, left_[e]);
     }
   }
+
+  // Of the lane, where they were summed together.
+  __forceinline__ float total() const { return left_[0] + left_[1]; }
 
   // Of differences kLeastDifference + 32 * i + lane, the last of them more than there are.
   __forceinline__ void sum(float (&sums)[kDiagonalRounds]) const {
@@ -72,7 +83,7 @@ class Diagonals {
 
   unsigned terms_;  // of the warp
   unsigned own_;    // where the thread stores
-  float left_[2];   // of the group before: what the next one adds to
+  float left_[2];   // what the next group adds to: of the group before, or of all of them where summed together
 };
 
 }  // namespace tw_kernel

@@ -56,7 +56,10 @@ class GatheredTerms {
   }
 
   // stage: alternates from tile to tile
-  __forceinline__ void begin_tile(int stage) { stage_ = stage; }
+  __forceinline__ void begin_tile(const ElementInputs& inputs, int first_row, int stage) {
+    stage_ = stage;
+    find_shared_cell<0>(inputs, first_row);
+  }
 
   // Terms of a group of 16 rows of q. w: weights, 0 where nothing is kept; dy: the gradients of scores
   __forceinline__ void add(const ElementInputs& inputs, const ElementIndices<false>& at, int group,
@@ -125,7 +128,7 @@ class GatheredTerms {
       } else if constexpr (pattern == tw_Pattern::row) {
         add_rows<kSlot>(group, terms);
       } else if constexpr (pattern == tw_Pattern::difference) {
-        diagonals_.add(group % kDiagonalGroups, terms);
+        diagonals_.add(!kMayShareCell<kSlot> || !shares_cell_, group % kDiagonalGroups, terms);
       } else {
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
@@ -203,38 +206,86 @@ class GatheredTerms {
     }
   }
 
+  // Whether two differences may have one cell, as those beyond a clamp have.
+  template <int kSlot>
+  static constexpr bool kMayShareCell =
+      tw_snippet::tw_slots[kSlot].pattern == tw_Pattern::difference &&
+      !tw_snippet::tw_slots[kSlot].has_cell_for_each_difference;
+
+  // A vote on all differences of the warp's elements of a tile.
+  template <int kSlot>
+  __forceinline__ void find_shared_cell(const ElementInputs& inputs, int first_row) {
+    if constexpr (kSlot < tw_slot_count) {
+      if constexpr (kMayShareCell<kSlot>) {
+        constexpr int kTileDifferences = 16 + kKvTile - 1;
+        const int last_q_idx = first_row + kKvTile - 1 + inputs.q_offset();
+        const int kv_idx = first_column(inputs) + inputs.kv_offset();
+        const long long first = cell_of<kSlot>(inputs, last_q_idx, kv_idx);
+        bool is_same = true;
+#pragma unroll
+        for (int i = 0; i < (kTileDifferences + 31) / 32; ++i) {
+          const int place = min(i * 32 + static_cast<int>(lane()), kTileDifferences - 1);
+          is_same = is_same && cell_of<kSlot>(inputs, last_q_idx, kv_idx + place) == first;
+        }
+        shares_cell_ = __all_sync(~0u, is_same) != 0;
+      }
+      find_shared_cell<kSlot + 1>(inputs, first_row);
+    }
+  }
+
   template <int kSlot>
   __forceinline__ void end_diagonals(const ElementInputs& inputs, int first_row) {
     if constexpr (kSlot < tw_slot_count) {
       if constexpr (tw_snippet::tw_slots[kSlot].pattern == tw_Pattern::difference) {
-        constexpr bool kHasOwnCells = tw_snippet::tw_slots[kSlot].has_cell_for_each_difference;
-        // Each lane then has its own cell. Tiles of 128 rows with a mask spill with it.
-        constexpr bool kAddsByLane = kHasOwnCells && !(kHasMaskMod && kKvTile == 128);
-        int first_column = inputs.first_own + static_cast<int>(consumer_thread() / 32 * 16);
-        if (kAddsByLane) first_column = as_unknown(first_column);  // as in add_slots
-        float sums[kDiagonalRounds];
-        diagonals_.sum(sums);
-        long long cells[kDiagonalRounds];
-#pragma unroll
-        for (int i = 0; i < kDiagonalRounds; ++i) {
-          const int lane_of_all = i * 32 + static_cast<int>(lane());
-          const int place = min(lane_of_all, kDifferences - 1);
-          const int difference = place + kLeastDifference;
-          // The least of the elements that have it.
-          const int row = first_row + max(-difference, 0), column = first_column + max(difference, 0);
-          const bool exists = place == lane_of_all && row < inputs.q_len() && column < inputs.kv_len();
-          const int q_idx = row + inputs.q_offset(), kv_idx = column + inputs.kv_offset();
-          if constexpr (kAddsByLane) {
-            add_to_memory<kSlot>(exists, inputs, q_idx, kv_idx, sums[i]);
-          } else {
-            cells[i] = cell_of<kSlot>(inputs, q_idx, kv_idx);
-            sums[i] = exists ? sums[i] : 0.0f;
-          }
+        if (kMayShareCell<kSlot> && shares_cell_) {
+          add_total<kSlot>(inputs, first_row);
+        } else {
+          add_sums<kSlot>(inputs, first_row);
         }
-        if constexpr (!kAddsByLane) waiting_.add(diagonals_.place_of_lane(), sums_of<kSlot>(), cells, sums);
       }
       end_diagonals<kSlot + 1>(inputs, first_row);
     }
+  }
+
+  template <int kSlot>
+  __forceinline__ void add_total(const ElementInputs& inputs, int first_row) {
+    const int q_idx = first_row + inputs.q_offset(), kv_idx = first_column(inputs) + inputs.kv_offset();
+    waiting_.add_to_one(diagonals_.place_of_lane(), sums_of<kSlot>(), cell_of<kSlot>(inputs, q_idx, kv_idx),
+                        diagonals_.total());
+  }
+
+  template <int kSlot>
+  __forceinline__ void add_sums(const ElementInputs& inputs, int first_row) {
+    constexpr bool kHasOwnCells = tw_snippet::tw_slots[kSlot].has_cell_for_each_difference;
+    // Each lane then has its own cell. Tiles of 128 rows with a mask spill with it.
+    constexpr bool kAddsByLane = kHasOwnCells && !(kHasMaskMod && kKvTile == 128);
+    int first = first_column(inputs);
+    if (kAddsByLane) first = as_unknown(first);  // as in add_slots
+    float sums[kDiagonalRounds];
+    diagonals_.sum(sums);
+    long long cells[kDiagonalRounds];
+#pragma unroll
+    for (int i = 0; i < kDiagonalRounds; ++i) {
+      const int lane_of_all = i * 32 + static_cast<int>(lane());
+      const int place = min(lane_of_all, kDifferences - 1);
+      const int difference = place + kLeastDifference;
+      // The least of the elements that have it.
+      const int row = first_row + max(-difference, 0), column = first + max(difference, 0);
+      const bool exists = place == lane_of_all && row < inputs.q_len() && column < inputs.kv_len();
+      const int q_idx = row + inputs.q_offset(), kv_idx = column + inputs.kv_offset();
+      if constexpr (kAddsByLane) {
+        add_to_memory<kSlot>(exists, inputs, q_idx, kv_idx, sums[i]);
+      } else {
+        cells[i] = cell_of<kSlot>(inputs, q_idx, kv_idx);
+        sums[i] = exists ? sums[i] : 0.0f;
+      }
+    }
+    if constexpr (!kAddsByLane) waiting_.add(diagonals_.place_of_lane(), sums_of<kSlot>(), cells, sums);
+  }
+
+  // Of the warp's columns of the call.
+  static __forceinline__ int first_column(const ElementInputs& inputs) {
+    return inputs.first_own + static_cast<int>(consumer_thread() / 32 * 16);
   }
 
   template <int kSlot>
@@ -281,6 +332,7 @@ class GatheredTerms {
   unsigned own_sums_;  // of the thread
   unsigned row_sums_;
   int stage_;
+  bool shares_cell_;  // the warp's elements of the tile, of the slot of the pattern difference
   float of_tile_[kSlots][kRows];  // of each of a thread's columns of the call
 };
 

@@ -33,6 +33,15 @@ class WaitingSum {
     store_shared(place, moves ? sum : sum_before + sum);
   }
 
+  // A term of each lane to the cell that all of them have.
+  __forceinline__ void add_to_one(unsigned place, float* sums, long long cell, float term) {
+    const bool moves = cell != cell_;
+    const float sum_before = load_shared(place);
+    add_float_if(moves && sum_before != 0.0f, sums + cell_, sum_before);
+    store_shared(place, moves ? term : sum_before + term);
+    cell_ = cell;
+  }
+
   __forceinline__ void end(unsigned place, float* sums) const {
     float sum = load_shared(place);
 #pragma unroll

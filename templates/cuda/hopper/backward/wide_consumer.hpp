@@ -80,7 +80,7 @@ class WideConsumer : ConsumerBase {
     const DroppedProducts products = draw_tile(inputs, rows.first());
     TileFacts facts(shared_.lse(stage) + first_row * 4);
     const unsigned to = gradient_address_ + gradient_stage_ * kGradientBytes;
-    gathered_.begin_tile(gradient_stage_);
+    gathered_.begin_tile(inputs, rows.first(), gradient_stage_);
     find_differences(inputs, rows.first());
     wait_for_scores<1>(s);
     weigh_groups<0, kColumnGroups>(inputs, rows, facts, some_dropped, kept, products, differences_, s, p);
