@@ -1,19 +1,17 @@
 #include "verify/check.hpp"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
-#include <variant>
 
 #include <fmt/format.h>
 
-#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "base/memory.hpp"
 #include "cli/arguments.hpp"
 #include "cli/call.hpp"
 #include "cli/check_memory.hpp"
+#include "cli/check_text.hpp"
 #include "cli/expected.hpp"
 #include "cli/files.hpp"
 #include "cli/inputs.hpp"
@@ -54,104 +52,6 @@ void say(const std::vector<SnippetNote>& notes) {
   for (const SnippetNote& note : notes) diagnostics(Severity::note, to_string(note));
 }
 
-using Gradients = std::map<std::string, verify::GradientVerdict>;
-
-// Of the kernel, and of the result that --expect names.
-struct AllGradients {
-  Gradients ours, theirs;
-  std::string advice = {};  // why theirs may differ; empty if there is none
-
-  bool ok() const { return are_ok(ours) && are_ok(theirs); }
-  static bool are_ok(const Gradients& gradients) {
-    return std::all_of(gradients.begin(), gradients.end(),
-                       [](const auto& one) { return one.second.shows_right(); });
-  }
-};
-
-// Why a call is not shown to be right: one sentence each.
-std::vector<std::string> all_reasons(const verify::Report& report, const AllGradients& gradients) {
-  std::vector<std::string> reasons = report.reasons();
-  // What is said of score_mod stands with each of its gradients.
-  const auto add_once = [&](std::string reason) {
-    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
-      reasons.push_back(std::move(reason));
-    }
-  };
-  for (const auto& [name, verdict] : gradients.ours) {
-    for (std::string& reason : verdict.why_not_right(name)) add_once(std::move(reason));
-  }
-  for (const auto& [name, verdict] : gradients.theirs) {
-    for (const std::string& reason : verdict.why_not_right(name)) {
-      add_once("the result from elsewhere: " + reason);
-    }
-  }
-  if (!gradients.advice.empty()) reasons.push_back(gradients.advice);
-  return reasons;
-}
-
-std::string verdict_text(const verify::Report& report, const AllGradients& gradients, bool ok) {
-  const verify::Verdict& verdict = report.verdict;
-  std::string text = ok ? "ok\n" : "NOT OK\n";
-  for (const std::string& reason : all_reasons(report, gradients)) text += "  " + reason + '\n';
-  text += fmt::format("error max {:.3g}, at most {:.3g}; naive has {:.3g}\n", verdict.error_max,
-                      verdict.bound_max, verdict.naive_max);
-  text += fmt::format("error rms {:.3g}, at most {:.3g}; naive has {:.3g}\n", verdict.error_rms,
-                      verdict.bound_rms, verdict.naive_rms);
-  const auto say_unjudged = [&](std::int64_t count, const char* why) {
-    if (count == 0) return;
-    text += fmt::format("  {} of out {} not judged: {}\n", counted(count, "element"),
-                        is_or_are(count), why);
-  };
-  say_unjudged(report.unjudged.spread, "NaN or infinity of v may spread there inside of a tile");
-  say_unjudged(report.unjudged.scale,
-               "a scale that is not finite, or an out_scale near 0, reaches there");
-  say_unjudged(report.unjudged.overflow, "float32 does not hold a number on the way there");
-  if (verdict.lse_bound > 0) {
-    text += fmt::format("error lse {:.3g}, at most {:.3g}\n", verdict.lse_error, verdict.lse_bound);
-  }
-  if (verdict.max_scores_bound > 0) {
-    text += fmt::format("error max_scores {:.3g}, at most {:.3g}\n", verdict.max_scores_error,
-                        verdict.max_scores_bound);
-  }
-  if (verdict.weights_bound > 0) {
-    text += fmt::format("error weights {:.3g}, at most {:.3g}\n", verdict.weights_error,
-                        verdict.weights_bound);
-  }
-  if (report.their_verdict) {
-    const verify::Verdict& theirs = *report.their_verdict;
-    text +=
-        fmt::format("your result: {}, error max {:.3g}, at most {:.3g}, rms {:.3g}, at most {:.3g}",
-                    !theirs.ok                                   ? "NOT OK"
-                    : report.says_nothing(report.their_unjudged) ? "nothing judged"
-                                                                 : "ok",
-                    theirs.error_max, theirs.bound_max, theirs.error_rms, theirs.bound_rms);
-    if (theirs.lse_bound > 0) {
-      text += fmt::format(", lse {:.3g}, at most {:.3g}", theirs.lse_error, theirs.lse_bound);
-    }
-    if (theirs.max_scores_bound > 0) {
-      text += fmt::format(", max_scores {:.3g}, at most {:.3g}", theirs.max_scores_error,
-                          theirs.max_scores_bound);
-    }
-    if (theirs.weights_bound > 0) {
-      text += fmt::format(", weights {:.3g}, at most {:.3g}", theirs.weights_error,
-                          theirs.weights_bound);
-    }
-    text += fmt::format("; it differs from ours by {:.3g}, at most {:.3g}\n",
-                        report.their_agreement->difference, report.their_agreement->bound);
-  }
-  if (report.agreement) {
-    const verify::Agreement& agreement = *report.agreement;
-    text += fmt::format("the devices differ by {:.3g}, at most {:.3g}\n", agreement.difference,
-                        agreement.bound);
-  }
-  if (report.mask_verdict) {
-    text +=
-        fmt::format("{}: {} compared, {} wrong\n", report.mask ? "block mask" : "tile map",
-                    counted(report.mask_verdict->tiles, "tile"), report.mask_verdict->wrong_tiles);
-  }
-  return text;
-}
-
 // Whether dlse may be what gradients from elsewhere differ by. All but dv depend on it: dq and dk
 // then are both wrong, and ours, which lack it too, are right.
 bool may_lack_dlse(const Gradients& ours, const Gradients& theirs) {
@@ -183,89 +83,6 @@ std::vector<NanCount> nan_counts(const verify::Report& report, const Gradients& 
     counts.push_back({name, verdict.nan, verdict.judged()});
   }
   return counts;
-}
-
-const char* verdict_word(const verify::GradientVerdict& verdict) {
-  if (!verdict.ok) return "NOT OK";
-  return verdict.says_nothing() ? "nothing judged" : "ok";
-}
-
-// whose: before each name
-std::string gradients_text(const Gradients& gradients, const char* whose = "") {
-  std::string text;
-  for (const auto& [name, verdict] : gradients) {
-    text += fmt::format("{}{}: {}, error max {:.3g}, at most {:.3g}, rms {:.3g}, at most {:.3g}\n",
-                        whose, name, verdict_word(verdict), verdict.error_max, verdict.bound_max,
-                        verdict.error_rms, verdict.bound_rms);
-    const auto say_unjudged = [&](std::int64_t count, const std::string& why) {
-      if (count == 0) return;
-      text += fmt::format("  {} of its elements {} not judged: {}\n", count, is_or_are(count), why);
-    };
-    say_unjudged(verdict.overflow - verdict.derivative_overflow,
-                 "float32 does not hold a number on the way there");
-    say_unjudged(
-        verdict.derivative_overflow,
-        fmt::format("in float32 score_mod's derivative by {} is NaN or infinite", name.substr(2)));
-    say_unjudged(verdict.spread,
-                 "NaN or infinity of q, k, v, dout, dlse or scores may spread there inside of a "
-                 "tile");
-  }
-  return text;
-}
-
-// How a longer buffer keeps the indices inside: with extents for all of its null dimensions.
-std::string hint_on_length(const Spec& spec, const CallInputs& inputs, bool is_file,
-                           const verify::ShortDimension& too_short) {
-  const std::string& name = too_short.buffer;
-  if (is_file) {
-    return fmt::format("dimension {} of a \"{}\" that is {} long holds them all",
-                       too_short.dimension, name, too_short.needed);
-  }
-  const TensorView& given = inputs.problem().snippet.buffers.at(name);
-  std::vector<std::int64_t> extents;
-  for (std::size_t d = 0; d < spec.buffers.at(name).shape.size(); ++d) {
-    if (!std::holds_alternative<FreeDim>(spec.buffers.at(name).shape[d])) continue;
-    const bool is_short = static_cast<int>(d) == too_short.dimension;
-    extents.push_back(is_short ? too_short.needed : given.shape[d]);
-  }
-  return fmt::format("--buffer {}={} holds them all", name, fmt::join(extents, ","));
-}
-
-std::string findings_text(const Spec& spec, const CallInputs& inputs, bool is_file,
-                          const verify::Report& report) {
-  const verify::UndefinedOperations& found = report.undefined;
-  std::string text;
-  for (const verify::UndefinedOperation& operation : found.operations) {
-    text += fmt::format("warning: {}\n  --> {}\n   | {}\n", operation.message,
-                        to_string(operation.place), operation.place.excerpt);
-    if (!operation.too_short) continue;
-    text += "  hint: " + hint_on_length(spec, inputs, is_file, *operation.too_short) + '\n';
-  }
-  if (found.count > 0) {
-    text += fmt::format("{} in {} of {} that were looked at\n",
-                        counted(found.count, "undefined operation"), found.elements_checked,
-                        counted(found.elements, "element"));
-  }
-  if (report.mask_disagreements > 0) {
-    text += fmt::format("warning: mask_mod decides {} differently in float and in double\n",
-                        counted(report.mask_disagreements, "element"));
-  }
-  return text;
-}
-
-std::string times_text(const verify::Report& report) {
-  const verify::StepTimes& ms = report.ms;
-  std::string text = describe_kernels(report.builds);
-  if (ms.mask > 0) {
-    text += fmt::format("{:<9} {}\n", report.mask ? "mask" : "plan", format_ms(ms.mask));
-  }
-  text += fmt::format("forward   {}\n", format_ms(ms.forward));
-  text += fmt::format("reference {:<10} in double precision\n",
-                      format_ms(ms.interpretations + ms.reference));
-  if (ms.undefined > 0) {
-    text += fmt::format("checked   {:<10} for undefined behaviour\n", format_ms(ms.undefined));
-  }
-  return text;
 }
 
 CheckSizes sizes_of(const Spec& spec, const CallInputs& inputs) {

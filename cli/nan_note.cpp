@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "generator/messages/text_location.hpp"
+#include "generator/snippet/snippet.hpp"
 #include "runtime/io/float16.hpp"
 #include "verify/gradients.hpp"
 #include "verify/parts.hpp"
@@ -80,6 +82,7 @@ std::vector<std::string> inputs_with(const Spec& spec, const CallInputs& inputs,
 // Why the reference has NaN, and what to do.
 struct Cause {
   std::string text, hint;
+  SourceLocation place = {.file = "inputs"};
 };
 Cause cause_of(const Spec& spec, const CallInputs& inputs) {
   std::vector<std::string> found = inputs_with(spec, inputs, is_nan, "NaN");
@@ -87,13 +90,13 @@ Cause cause_of(const Spec& spec, const CallInputs& inputs) {
   if (!found.empty()) {
     return {fmt::format("{}", fmt::join(found, ", ")), "with finite numbers the check says more"};
   }
-  const char* const text = spec.has_other_snippets()
-                               ? "the spec's snippets make NaN of finite inputs"
-                           : spec.score_mod.empty() ? "no input holds NaN or infinity"
-                                                    : "score_mod makes NaN of finite inputs";
-  return {text,
-          "guard what has no number, such as the logarithm of a negative number: mask_mod can "
-          "drop the element"};
+  const char* const hint =
+      "guard what has no number, such as the logarithm of a negative number: mask_mod can drop the "
+      "element";
+  if (spec.has_other_snippets()) return {"the spec's snippets make NaN of finite inputs", hint};
+  if (spec.score_mod.empty()) return {"no input holds NaN or infinity", hint};
+  return {"score_mod makes NaN of finite inputs", hint,
+          place_at(to_string(SnippetKind::score_mod), spec.score_mod, 0)};
 }
 
 }  // namespace
@@ -110,7 +113,7 @@ std::optional<SnippetNote> nan_note(const Spec& spec, const CallInputs& inputs,
   if (places.empty()) return std::nullopt;
   const Cause cause = cause_of(spec, inputs);
   return SnippetNote{
-      .place = {.file = "inputs"},
+      .place = cause.place,
       .message = fmt::format("NaN is right in {}, as {}", fmt::join(places, ", "), cause.text),
       .hint = cause.hint};
 }

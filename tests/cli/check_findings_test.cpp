@@ -100,11 +100,15 @@ TEST_CASE("cli: check says where NaN is right, and which input holds it") {
           ContainsSubstring("as scalar cap is NaN"));
   CHECK_THAT(ended.err, ContainsSubstring("NaN is right in"));
   CHECK(check("5").json()["notes"].empty());
+  const Ended text = on_cpu({"check", spec, "--inputs", kShape, "--scalar", "cap=nan"});
+  CHECK_THAT(text.out, ContainsSubstring("out is NaN everywhere, as in the reference") &&
+                           ContainsSubstring("d_cap: ok, NaN everywhere, as in the reference") &&
+                           ContainsSubstring("dk: ok, error max"));
 }
 
 TEST_CASE("cli: check says which tensors hold NaN, or that score_mod makes it") {
   const Folder folder;
-  const auto message_of = [&](const std::string& score_mod, const std::string& with_nan) {
+  const auto note_of = [&](const std::string& score_mod, const std::string& with_nan) {
     const std::string spec = folder.write(
         "s.json", R"json({"dtype": "f32", "head_dim": 16, "score_mod": ")json" + score_mod +
                       R"json(", "buffers": {"x": {"dtype": "f32", "shape": [4]}}})json");
@@ -123,8 +127,13 @@ TEST_CASE("cli: check says which tensors hold NaN, or that score_mod makes it") 
     INFO(ended.out << ended.err);
     REQUIRE(ended.status == 0);
     REQUIRE(ended.json()["notes"].size() == 1);
-    return ended.json()["notes"][0]["message"].get<std::string>();
+    return ended.json()["notes"][0];
   };
+  const auto message_of = [&](const std::string& score_mod, const std::string& with_nan) {
+    return note_of(score_mod, with_nan)["message"].get<std::string>();
+  };
+  CHECK(note_of("score + x[kv_idx]", "x")["file"] == "inputs");
+  CHECK(note_of("score + x[kv_idx] + sqrt(-1.0f)", "")["file"] == "score_mod");
   CHECK_THAT(message_of("score + x[kv_idx]", "x"), ContainsSubstring("as buffer x holds NaN"));
   CHECK_THAT(message_of("score + x[kv_idx]", "k"), ContainsSubstring("as k holds NaN"));
   CHECK_THAT(message_of("score + x[kv_idx] + sqrt(-1.0f)", ""),
