@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <limits>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -208,10 +207,9 @@ std::optional<ShortDimension> short_dimension(const Spec& spec, const Finding& f
   if (names.size() != 1) return std::nullopt;
   const BufferDim& dim =
       spec.buffers.at(names[0]).shape.at(static_cast<std::size_t>(finding.dimension));
-  constexpr long long kMostElements = std::numeric_limits<int>::max();
-  if (!std::holds_alternative<FreeDim>(dim) || finding.greatest >= kMostElements) {
-    return std::nullopt;
-  }
+  // Of 64 MB. Nobody means a longer table: an offset of the call or an overflow made the index.
+  constexpr long long kLongest = 1 << 24;
+  if (!std::holds_alternative<FreeDim>(dim) || finding.greatest >= kLongest) return std::nullopt;
   return ShortDimension{names[0], finding.dimension, finding.greatest + 1};
 }
 
