@@ -18,7 +18,7 @@ constexpr std::int64_t kPanelRowBytes = 128;
 constexpr std::int64_t kCopiedBytes = 16;  // of which the copy engine takes multiples alone
 // With four warpgroups, three of which compute or one widens, ptxas gives each thread 128
 // registers. A product that is wider than this holds more of out than fits next to its operands,
-// and does not compile.
+// and does not compile: a block then has three.
 constexpr std::int64_t kWidestValueOfFourGroups = 192;
 // Barriers and announcements after the tiles.
 constexpr std::int64_t kControlBytes = 1024;
@@ -226,7 +226,6 @@ std::optional<HopperTactic> default_hopper_tactic(const SpecFacts& facts, const 
   if (mixes_new_rows(spec) || spec.is_paged_x() || facts.scales_kv_rows()) return {};
   if (spec.key_value_dtype() != spec.dtype && !widens(spec)) return {};
   if (eight_bits && spec.is_paged()) return {};
-  if (widens(spec) && spec.value_head_dim() > kWidestValueOfFourGroups) return {};
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim());
   std::int64_t q_tile = default_q_tile(facts, kernel, width);
   if (kernel.split && !divides(q_tile, spec.block[0], kernel)) {
@@ -289,11 +288,6 @@ std::string why_not_hopper(const SpecFacts& facts, const Target& target,
   }
   if (mixes_new_rows(spec)) return "its tiles have rows of one dtype: new rows or those of pages";
   if (spec.is_paged_x()) return "it does not load pages of kv_layout \"paged_x\"";
-  if (widens(spec) && spec.value_head_dim() > kWidestValueOfFourGroups) {
-    return fmt::format(
-        "with k and v of one byte it has registers for {} columns of v, which has {}",
-        kWidestValueOfFourGroups, spec.value_head_dim());
-  }
   if (multiplies_float8(spec) && spec.is_paged()) return "it does not turn V of 8 bits in pages";
   if (!kernel.aligned) return "its tensors must begin at multiples of 16 bytes";
   if (facts.scales_kv_rows()) {
@@ -370,7 +364,9 @@ std::string_view prepared_tiles(const Spec& spec) {
 }
 
 std::int64_t preparing_groups(const Spec& spec, const HopperTactic& tactic) {
-  return widens(spec) && tactic.q_tile < 3 * kGroupRows ? 1 : 0;
+  const std::int64_t most_groups = spec.value_head_dim() > kWidestValueOfFourGroups ? 3 : 4;
+  const std::int64_t others = 1 + tactic.q_tile / kGroupRows;  // which bring tiles and compute
+  return widens(spec) && others < most_groups ? 1 : 0;
 }
 
 bool prepares_in_turns(const Spec& spec, const HopperTactic& tactic) {

@@ -19,24 +19,26 @@ namespace tw_kernel {
 // between the two delays the products.
 //
 // Tiles that are widened have half the bytes, and what their loaders read from shared memory waits for the warps that
-// widen. There a warp brings K and another one V (tensor_producer.hpp).
+// widen. There a warp brings K and another one V (tensor_producer.hpp), or one warp both where two of the producer's
+// warpgroup widen.
 class Loader {
  public:
-  static constexpr bool kSplitsTensors = kPreparesK;
-  static constexpr int kCount = kSplitsTensors ? 1 : 3;    // of a tile
-  static constexpr int kLoaders = kSplitsTensors ? 2 : 3;  // of a block
+  static constexpr bool kSplitsTensors = kPreparesK && !kProducersWiden;
+  static constexpr int kCount = kPreparesK ? 1 : 3;             // of a tile
+  static constexpr int kLoaders = kSplitsTensors ? 2 : kCount;  // of a block
 
   __forceinline__ explicit Loader(const ForwardArguments& arguments)
       : k_page_rows_(rows_to_next_page(arguments.k)), v_page_rows_(rows_to_next_page(arguments.v)) {}
 
   static __forceinline__ bool takes_part() {
+    if (kProducersWiden) return threadIdx.x / 32 == 0;
     return kSplitsTensors ? brings_k() || brings_v() : threadIdx.x / 32 != kWarpOfPlanner;
   }
   static __forceinline__ bool brings_k() { return !kSplitsTensors || threadIdx.x / 32 == 0; }
   static __forceinline__ bool brings_v() { return !kSplitsTensors || threadIdx.x / 32 == kWarpOfV; }
   // Of the loader, counted over those of a tile.
   static __forceinline__ int number() {
-    if (kSplitsTensors) return 0;
+    if (kCount == 1) return 0;
     const auto warp = static_cast<int>(threadIdx.x / 32);
     return warp - (warp > kWarpOfPlanner ? 1 : 0);
   }

@@ -12,8 +12,8 @@
 // K of one byte becomes numbers of Q's type, V numbers of P's, exactly.
 //
 // A separate warpgroup does that, two warps for K and two for V, or all for both. Three warpgroups that compute leave
-// no registers for it: then two warps of the producer's warpgroup widen both. Warps that widen both take K a tile
-// ahead of V, as the products do.
+// no registers for it, nor do two with more than 192 columns of out: then two warps of the producer's warpgroup widen
+// both. Warps that widen both take K a tile ahead of V, as the products do.
 
 namespace tw_kernel {
 
