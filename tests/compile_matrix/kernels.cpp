@@ -32,13 +32,18 @@ std::string ptxas_version(const std::vector<std::byte>& cubin) {
   return std::string(text.substr(begin, end - begin));
 }
 
+bool widens_bytes(const Spec& spec) {
+  return size_of(spec.key_value_dtype()) == 1 && size_of(spec.dtype) == 2;
+}
+
 // Promised are head_dim 64 and 128 at the tactic that is chosen; a template for one architecture
 // promises it for whatever it is chosen for, that of the backward pass for the gradient of one
 // buffer at most, unless each element adds to memory by itself: 40 to 200 bytes spill then. With
 // dropout and a score_mod 50 bytes may spill, which cost less than the portable kernel, and one
-// register of a masked forward kernel that splits q tiles of head dims above 192. Other kernels of
-// the backward pass promise nothing; kernels of block masks have no tactic that could be chosen
-// otherwise, and run for tens of microseconds.
+// register of a masked forward kernel that splits q tiles of head dims above 192. With more than
+// 192 columns of v that were widened, kernels that split q tiles spill as they store a part. Other
+// kernels of the backward pass promise nothing; kernels of block masks have no tactic that could be
+// chosen otherwise, and run for tens of microseconds.
 bool must_not_spill(const Wish& wish) {
   if (const auto tactic = hopper_backward_tactic(wish.spec, wish.target, wish.kernel)) {
     if (wish.spec.has_dropout() && !wish.spec.score_mod.empty()) return false;
@@ -48,6 +53,8 @@ bool must_not_spill(const Wish& wish) {
   }
   if (!wish.kernel.is_forward()) return false;
   if (wish.spec.has_dropout() && wish.kernel.split && wish.spec.head_dim > 192) return false;
+  const bool has_wide_values = wish.spec.value_head_dim() > 192;
+  if (wish.kernel.split && widens_bytes(wish.spec) && has_wide_values) return false;
   if (wish.spec.tactic && !wish.spec.tactic->parameters.empty()) return false;
   if (tactic_of(wish).name() != "portable") return true;
   return wish.spec.head_dim == 64 || wish.spec.head_dim == 128;

@@ -86,6 +86,9 @@ TEST_CASE("one byte on a GPU: planted faults are seen") {
        ": loader_.k_page_rows() + 8"},
       {"one tensor's warp alone asks for plans", tensor, "ask_for_plan();",
        "{ if (kIsK) ask_for_plan(); }"},
+      {"the planner's warp brings pages", pages,
+       "if (kProducersWiden) return threadIdx.x / 32 == 0",
+       "if (kProducersWiden) return threadIdx.x / 64 == 0"},
       {"two warps bring K", pages, "!kSplitsTensors || threadIdx.x / 32 == 0", "true"},
       {"new rows taken for pages", "cuda/portable/widened_kv.hpp", "if (!is_new) return",
        "return"}};

@@ -56,6 +56,9 @@ inline std::vector<DenseCase> dense_cases() {
   Spec masked = spec_of(bf16, i8, 64);
   masked.mask_mod = "q_idx >= kv_idx";
   masked.block = {32, 32};
+  // More columns of v than a block of four warpgroups has registers for.
+  Spec wide_values = spec_of(bf16, f8e4m3, 256);
+  wide_values.mask_mod = "q_idx >= kv_idx - 190";
   Spec eight = spec_of(f8e4m3, f8e4m3, 112);  // of q too
   eight.kv_dtype.reset();
   eight.out_dtype = bf16;
@@ -69,6 +72,7 @@ inline std::vector<DenseCase> dense_cases() {
       {float8_spec(64, f32, "q_idx >= kv_idx && q_idx % 5 != 0"),
        {.num_q_heads = 2, .num_kv_heads = 1, .q_len = 200, .kv_len = 430}},
       {spec_of(f16, i8, 192), {.num_q_heads = 2, .num_kv_heads = 1, .q_len = 140, .kv_len = 470}},
+      {wide_values, {.num_q_heads = 2, .num_kv_heads = 1, .q_len = 140, .kv_len = 330}},
       {spec_of(bf16, f8e4m3, 64), shape},
       {spec_of(f16, f8e4m3, 128), shape},
       {spec_of(f32, f8e4m3, 32), shape},
@@ -114,6 +118,11 @@ inline std::vector<PackedCase> packed_cases() {
   of_two_dims.spec.layout = Layout::packed;
   of_two_dims.spec.v_head_dim = 128;
   cases.push_back(std::move(of_two_dims));
+  // One warp brings K and V.
+  cases.push_back({packed_spec_of(bf16, f8e4m3, 256, Layout::paged),
+                   lengths(2, 1, {{57, 57}, {0, 9}, {150, 230}}, {.page_size = 16})});
+  cases.back().spec.head_dim = 208;
+  cases.back().spec.v_head_dim = 256;
   // Pages of more rows than a tile has for each of those who bring it.
   cases.push_back({packed_spec_of(f16, f8e4m3, 128, Layout::paged),
                    lengths(4, 2, {{57, 57}, {130, 200}, {0, 9}, {200, 530}}, {.page_size = 64})});
