@@ -341,8 +341,10 @@ void check(const Spec& spec, const KernelVariant& kernel, const HopperTactic& ta
                 "force 128 or 64, or leave q_tile out");
   }
   if (widens(spec) && spec.is_paged() && tactic.q_tile == 3 * kGroupRows) {
-    fail_tactic("q_tile is 192, but the warps that would widen k and v of one byte look pages up",
-                "force 128 or 64, or leave q_tile out");
+    fail_tactic(
+        "q_tile is 192, but that leaves too few registers to warps that widen k and v of one "
+        "byte and look pages up",
+        "force 128 or 64, or leave q_tile out");
   }
   if (tactic.kv_tile % kv_step(spec) != 0) {
     fail_tactic(fmt::format("kv_tile is {}, but products of {} take {} rows of v at a time",
