@@ -69,7 +69,8 @@ std::vector<Case> cases() {
       {R"x("score_mod": "20.0 * tanh(score / 20.0)", "mask_mod": "q_idx >= kv_idx", "dtype": "bf16")x",
        kShape},
       {R"("head_dim": 256, "out_dtype": "f32")", kShape},
-      {R"("kv_dtype": "f8e4m3", "k_scale": "0.5f", "v_scale": "1.5f")", kShape}};
+      {R"("kv_dtype": "f8e4m3", "k_scale": "0.5f", "v_scale": "1.5f")", kShape},
+      {R"("head_dim": 256, "kv_dtype": "f8e5m2", "k_scale": "0.5f", "v_scale": "1.5f")", kShape}};
 }
 
 // A call whose tensors are the host's, which the emulated GPU shares.
