@@ -39,6 +39,9 @@ constexpr std::array kVariables = {
                         "what the server is used for: read or readwrite"},
     EnvironmentVariable{"TILEWRIGHT_REMOTE_CACHE_TIMEOUT",
                         "seconds that a look-up and an upload may take"},
+    EnvironmentVariable{
+        "TILEWRIGHT_RESIDENT",
+        "1: short sequences' k and v stay in shared memory wherever they fit; 0: nowhere"},
     EnvironmentVariable{"TILEWRIGHT_TEMPLATES",
                         "a folder of templates in place of the embedded ones"},
     EnvironmentVariable{"TILEWRIGHT_THREADS", "threads of the CPU backend"},

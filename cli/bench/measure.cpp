@@ -168,6 +168,7 @@ std::string PreparedCall::kernel() const {
   if (plan_) {
     const PlanState& state = plan_->state();
     kernel.split = state.geometry.split_parts > 1 && !state.batch_invariant;
+    kernel.resident = state.geometry.resident_heads > 0 && !state.batch_invariant;
   }
   return kernel.name();
 }

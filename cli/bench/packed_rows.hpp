@@ -16,6 +16,7 @@ struct PackedRow {
     std::string name;
     Workload workload;
     bool of_tiles = false;  ///< rates count whole tiles that are visited; else elements
+    bool batch_invariant = false;
   };
 
   std::string name;  ///< "8192+4096+2048+1024+8x128"

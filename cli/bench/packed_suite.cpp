@@ -9,18 +9,19 @@ namespace tilewright::cli {
 namespace {
 
 PreparedCall prepare_call(const Workload& workload, const BenchArguments& arguments,
-                          std::uint64_t seed, ThreadPool& threads) {
+                          std::uint64_t seed, ThreadPool& threads, bool batch_invariant) {
   return PreparedCall(workload, {.device = arguments.device,
                                  .seed = seed,
                                  .buffers = arguments.buffers,
                                  .threads = &threads,
-                                 .batch_invariant = arguments.batch_invariant});
+                                 .batch_invariant = batch_invariant});
 }
 
 // Two rows of the same batch, in turns: "ratio", and what it is a ratio to.
 Json compared_row(const PreparedCall& call, const PackedRow::Reference& reference,
                   const BenchArguments& arguments, std::uint64_t seed, ThreadPool& threads) {
-  const PreparedCall other = prepare_call(reference.workload, arguments, seed, threads);
+  const PreparedCall other = prepare_call(reference.workload, arguments, seed, threads,
+                                          arguments.batch_invariant || reference.batch_invariant);
   const auto [samples, other_samples] = time_in_turns(call, other, arguments.timing);
   Json row = forward_row(call, arguments.timing, call.kept_share(), samples);
   const Json against = forward_row(other, arguments.timing, other.kept_share(), other_samples);
@@ -88,11 +89,13 @@ BenchResults packed_suite(const std::vector<PackedRow>& rows, const BenchArgumen
     for (const int count : counts) {
       progress.step(fmt::format("{}, {}", serving.workload.spec.name, serving.name));
       ThreadPool threads(count);
-      const PreparedCall call = prepare_call(serving.workload, arguments, seed++, threads);
+      const PreparedCall call =
+          prepare_call(serving.workload, arguments, seed++, threads, arguments.batch_invariant);
       Json row = serving.reference
                      ? compared_row(call, *serving.reference, arguments, seed, threads)
                      : forward_row(call, arguments.timing, call.kept_share());
       row["sequences"] = serving.name;
+      row["kernel"] = call.kernel();
       row["bars"] = bars_of(serving);
       if (!gpu) row["threads"] = threads.size();
       results.table.add(serving_cells(serving, row, gpu));

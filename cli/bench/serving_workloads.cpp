@@ -35,6 +35,18 @@ class ServingRows {
     }
   }
 
+  // Batches whose k and v stay in shared memory, against calls that promise batch-invariant bits,
+  // for which they do not.
+  void add_short_sequences(const Spec& spec) {
+    if (!on_gpu(arguments_)) return;
+    for (const std::vector<Group>& groups : std::vector<std::vector<Group>>{
+             {{64, 256}}, {{128, 128}}, {{32, 256}, {32, 160}, {32, 96}}, {{256, 64}}}) {
+      PackedRow& row = add(spec, groups, {32, 8});
+      row.reference = {
+          .name = "batch-invariant", .workload = row.workload, .batch_invariant = true};
+    }
+  }
+
   // Against our own dense call of the same work.
   void add_equal_lengths(DType dtype, std::int64_t head_dim) {
     const Spec spec = causal_variant(dtype, head_dim);
@@ -141,6 +153,7 @@ std::vector<PackedRow> serving_rows(const BenchArguments& arguments) {
   const DType dtype = dtype_of(arguments);
   const std::int64_t head_dim = head_dim_of(arguments);
   rows.add_batches(as_packed(causal_variant(dtype, head_dim)));
+  rows.add_short_sequences(as_packed(causal_variant(dtype, head_dim)));
   for (const std::int64_t width : widths_or(arguments, {64, 128, 256})) {
     rows.add_equal_lengths(dtype, width);
   }

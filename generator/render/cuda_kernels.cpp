@@ -94,6 +94,7 @@ Map common_context(const SpecFacts& facts, const Target& target, ReadAhead read_
       });
   context.merge(size_context(facts, target));
   context["split"] = false;
+  context["resident"] = false;
   return context;
 }
 
@@ -180,6 +181,7 @@ Map hopper_context(const SpecFacts& facts, const Target& target, const HopperTac
   const bool has_room = !follows_tiles(spec, variant) || tactic.q_tile < 192;
   context["linear_reads"] = has_room ? read_values(linear_reads(facts.score_facts(form))) : List{};
   context["split"] = variant.split;
+  context["resident"] = variant.resident;
   context.merge(tactic_variables(tactic));
   context.merge(
       Map{{"head_pad", round_up(spec.head_dim, k_step)},
@@ -191,7 +193,8 @@ Map hopper_context(const SpecFacts& facts, const Target& target, const HopperTac
           {"preparers", preparers(spec, tactic)},
           {"k_box_panels", spec.is_paged() ? page_box_panels(spec.head_dim, kv) : 1},
           {"v_box_panels", spec.is_paged() ? page_box_panels(spec.value_head_dim(), kv) : 1},
-          {"spans_two_blocks", follows_tiles(spec, variant) && spans_two_blocks(spec, tactic)},
+          {"spans_two_blocks",
+           !variant.resident && follows_tiles(spec, variant) && spans_two_blocks(spec, tactic)},
           {"score_factor", float_literal(reduction.of_score.literal)},
           {"result_factor", float_literal(reduction.of_result.literal)},
           {"scales_results_up",
@@ -493,6 +496,7 @@ KernelSource render_hopper(const SpecFacts& facts, const Target& target,
                    .shared_bytes = shared_bytes(spec, tactic) +
                                    difference_bytes(facts, target, variant, tactic).value_or(0),
                    .kv_box_rows = tactic.kv_tile,
+                   .resident_rows = variant.resident ? tactic.stages * tactic.kv_tile : 0,
                    .is_persistent = tactic.persistent};
   // A row of one key is inexact with a fixed maximum. Packed calls have kernels that round its sum.
   if (facts.fixed_max() && !spec.is_packed()) source.launch.least_kv_len = 2;

@@ -24,6 +24,8 @@ struct KernelLaunch {
   std::int64_t shared_bytes = 0;  ///< dynamic shared memory of a block
   /// Rows of the boxes of k and v in the tensor maps that the kernel takes; 0: it takes none.
   std::int64_t kv_box_rows = 0;
+  /// Rows of k that a sequence may have in a kernel that keeps them (KernelVariant::resident).
+  std::int64_t resident_rows = 0;
   /// Rows of the tiles of q that pass by the columns of a block, which adds to their sums of dq; of
   /// portable backward kernels of one sweep alone.
   std::int64_t passing_rows = 0;

@@ -15,6 +15,7 @@
 #include "generator/snippet/spec_facts.hpp"
 #include "generator/tactic/decode_tactic.hpp"
 #include "generator/tactic/hopper_tactic.hpp"
+#include "generator/tactic/resident_tactic.hpp"
 #include "generator/tactic/tactic_fields.hpp"
 
 namespace tilewright {
@@ -293,6 +294,14 @@ Tactic choose_cuda_tactic(const SpecFacts& facts, const Target& target,
                           const KernelVariant& variant) {
   const Spec& spec = facts.spec;
   if (variant.rows == KernelRows::decode) return {decode_tactic(spec, target)};
+  if (variant.resident) {
+    if (const std::optional<HopperTactic> tactic = resident_tactic(facts, target, variant)) {
+      return {*tactic};
+    }
+    throw Error(ErrorCode::usage,
+                fmt::format("this spec has no kernel \"{}\" on {}", variant.name(), target.name()),
+                "Hopper has it for packed k and v of 16 bits, head dims from 64 to 128");
+  }
   const KernelVariant kernel = with_tile_map(spec, variant);
   const std::optional<TacticSpec>& forced = spec.tactic;
   if (const std::optional<HopperTactic> hopper = hopper_tactic(facts, target, kernel)) {

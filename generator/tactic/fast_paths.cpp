@@ -12,6 +12,7 @@
 #include "generator/tactic/decode_tactic.hpp"
 #include "generator/tactic/hopper_backward_tactic.hpp"
 #include "generator/tactic/hopper_tactic.hpp"
+#include "generator/tactic/resident_tactic.hpp"
 #include "generator/tactic/tactic.hpp"
 
 namespace tilewright {
@@ -77,6 +78,7 @@ class Explainer {
     const bool decodes = facts_.spec.is_packed() && has_decode_kernel(facts_.spec);
     add("decode", is_gpu_ && decodes, why_not_decode());
     add("split", splits(), why_not_split());
+    add("resident", is_resident(), why_not_resident_keys());
     if (!facts_.spec.gradients.empty()) {
       of_gradients();
     }
@@ -202,6 +204,15 @@ class Explainer {
              "the way";
     }
     return "dense calls take it where AttentionOptions::decode is set and they have a workspace";
+  }
+
+  bool is_resident() const {
+    const KernelVariant kernel = {.rows = KernelRows::prefill, .resident = true};
+    return is_hopper_ && has_resident_kernel(facts_, target_, kernel);
+  }
+
+  std::string why_not_resident_keys() const {
+    return is_hopper_ ? why_not_resident(facts_) : of_hopper_alone(why_not_tensor_maps());
   }
 
   std::string why_not_decode() const {

@@ -46,8 +46,8 @@ const RoleFacts& facts_of(KernelRole role) {
 bool exists(const KernelVariant& variant, const Target& target) {
   const RoleFacts& facts = facts_of(variant.role);
   if (!target.is_cpu()) return facts.on_gpu;
-  return facts.on_cpu && variant.aligned && !variant.split && !variant.deterministic &&
-         variant.rows == KernelRows::all;
+  return facts.on_cpu && variant.aligned && !variant.split && !variant.resident &&
+         !variant.deterministic && variant.rows == KernelRows::all;
 }
 
 std::string_view suffix_of(KernelRows rows) {
@@ -89,6 +89,7 @@ std::vector<KernelVariant> all_variants() {
       variants.push_back({.masked = masked, .lse = lse, .split = true});
     }
     variants.push_back({.rows = KernelRows::prefill, .lse = lse, .split = true});
+    variants.push_back({.rows = KernelRows::prefill, .lse = lse, .resident = true});
   }
   for (const KernelRole role : {KernelRole::backward, KernelRole::weights}) {
     for (const bool masked : {false, true}) {
@@ -109,9 +110,10 @@ std::vector<KernelVariant> all_variants() {
 }  // namespace
 
 std::string KernelVariant::name() const {
-  return fmt::format("{}{}{}{}{}{}{}", facts_of(role).name, masked ? "_masked" : "",
-                     suffix_of(rows), split ? "_split" : "", lse ? "_lse" : "",
-                     deterministic ? "_deterministic" : "", aligned ? "" : "_unaligned");
+  return fmt::format("{}{}{}{}{}{}{}{}", facts_of(role).name, masked ? "_masked" : "",
+                     suffix_of(rows), split ? "_split" : "", resident ? "_resident" : "",
+                     lse ? "_lse" : "", deterministic ? "_deterministic" : "",
+                     aligned ? "" : "_unaligned");
 }
 
 std::optional<KernelVariant> KernelVariant::find(std::string_view name) {

@@ -46,7 +46,10 @@ struct KernelVariant {
   bool masked = false;
   KernelRows rows = KernelRows::all;  ///< forward
   bool lse = false;                   ///< forward: also writes the log-sum-exp of each row
-  bool split = false;   ///< forward, GPUs: blocks of threads share the columns of a tile's rows
+  bool split = false;  ///< forward, GPUs: blocks of threads share the columns of a tile's rows
+  /// forward of packed calls, GPUs: a block of threads keeps all of a sequence's k and v of one
+  /// head while rows of q pass by
+  bool resident = false;
   bool aligned = true;  ///< these, GPUs: all bases and strides are multiples of 16 bytes
   /// backward, GPUs: equal calls give equal bits, where the kernel for any calls does not promise
   /// it

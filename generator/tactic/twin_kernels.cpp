@@ -3,15 +3,17 @@
 #include "generator/tactic/backward_tactic.hpp"
 #include "generator/tactic/cuda_tactic.hpp"
 #include "generator/tactic/hopper_backward_tactic.hpp"
+#include "generator/tactic/resident_tactic.hpp"
 
 namespace tilewright {
 
 bool is_twin(const KernelVariant& kernel) {
-  return kernel.split || kernel.deterministic;
+  return kernel.split || kernel.resident || kernel.deterministic;
 }
 
 bool has_kernel(const SpecFacts& facts, const Target& target, const KernelVariant& kernel) {
   if (kernel.split) return has_split_kernel(facts, target, kernel);
+  if (kernel.resident) return has_resident_kernel(facts, target, kernel);
   if (!kernel.deterministic) return true;
   KernelVariant any = kernel;
   any.deterministic = false;

@@ -8,7 +8,7 @@ class SpecFacts;
 class Target;
 
 /// Whether a kernel is a twin, which a target may have in addition to the kernels that serve all
-/// calls: split or deterministic.
+/// calls: split, resident or deterministic.
 bool is_twin(const KernelVariant& kernel);
 
 /// Whether a target has this kernel: true but for a twin that it lacks.

@@ -451,6 +451,7 @@ class Attention::Implementation {
             .in_positions = positions != nullptr,
             .decode = backend_->decode_launch(),
             .split = backend_->split_launch(),
+            .resident = backend_->resident_launch(),
             .column_side = backend_->column_side(),
             .backward = backend_->backward_tile_sides()};
   }

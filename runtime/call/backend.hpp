@@ -47,6 +47,9 @@ class Backend {
   /// The kernel for calls with too few q tiles.
   virtual SplitLaunch split_launch() const { return {}; }
 
+  /// The kernel for many short sequences.
+  virtual ResidentLaunch resident_launch() const { return {}; }
+
   /// Reads the sequences' tensors anew and lists their tiles.
   virtual void build(PlanState& plan, const Bindings& bindings, Stream stream) const = 0;
 

@@ -295,6 +295,9 @@ PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source) {
   geometry.bytes = geometry.layout.bytes;
   geometry.column_side = static_cast<int>(source.column_side);
   geometry.backward = source.backward;
+  if (parts == 1) {
+    geometry.resident_heads = static_cast<int>(resident_heads(source.resident, with_bounds(shape)));
+  }
   const auto add_rest = [&] {
     geometry.column_sequences = geometry.bytes;
     const std::int64_t bytes =

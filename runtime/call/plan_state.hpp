@@ -13,6 +13,7 @@
 #include "../api/block_mask.hpp"
 #include "../api/plan.hpp"
 #include "promised_order.hpp"
+#include "resident_items.hpp"
 #include "split_parts.hpp"
 
 namespace tilewright {
@@ -43,6 +44,7 @@ struct PlanGeometry {
   abi::DecodeLayout decode = {};
   int split_parts = 1;                ///< abi::SplitWork::parts of prefill
   std::int64_t split_partial = 0;     ///< where abi::SplitWork::partial begins, in bytes
+  int resident_heads = 0;             ///< of an item of the kernel that keeps k and v; 0: not it
   int column_side = 0;                ///< rows of k of a tile of gradients; 0: the spec has none
   std::int64_t column_sequences = 0;  ///< where abi::ColumnSequences[column_tiles] begin, in bytes
   BackwardTileSides backward = {};
@@ -98,6 +100,7 @@ struct TileSource {
   bool in_positions = false;  ///< rows of tiles begin at multiples of block[0] in q_idx
   DecodeLaunch decode = {};
   SplitLaunch split = {};
+  ResidentLaunch resident = {};
   std::int64_t column_side = 0;  ///< as PlanGeometry has it
   BackwardTileSides backward = {};
 };

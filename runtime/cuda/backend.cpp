@@ -114,6 +114,10 @@ class CudaBackend final : public Backend {
     return facts_.variants.splits ? cuda::split_launch(scope()) : SplitLaunch();
   }
 
+  ResidentLaunch resident_launch() const override {
+    return facts_.variants.stays ? cuda::resident_launch(scope()) : ResidentLaunch();
+  }
+
   void build(PlanState& plan, const Bindings& bindings, tilewright::Stream stream) const override {
     const LaunchScope on = scope();
     launch_plan(on, plan, bindings, stream);

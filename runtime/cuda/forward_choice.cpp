@@ -42,6 +42,10 @@ ForwardChoice split_twin(const LaunchScope& on, const ForwardChoice& choice) {
   return {on.kernels.kernel(on.facts.variants.split, kForwardEntry), choice.scaling};
 }
 
+ForwardChoice resident_twin(const LaunchScope& on, const ForwardChoice& choice) {
+  return {on.kernels.kernel(on.facts.variants.resident, kForwardEntry), choice.scaling};
+}
+
 abi::cuda::Scaling plain_scaling(const Spec& spec, const ForwardCall& call) {
   return abi::cuda::scaling(static_cast<float>(call.scale), !spec.score_mod.empty());
 }

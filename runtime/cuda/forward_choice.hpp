@@ -21,6 +21,9 @@ ForwardChoice choose_forward(const LaunchScope& on, const ForwardCall& call,
 /// The same kernel's twin that splits q tiles, for a choice that takes maps.
 ForwardChoice split_twin(const LaunchScope& on, const ForwardChoice& choice);
 
+/// Likewise the twin that keeps k and v of short sequences.
+ForwardChoice resident_twin(const LaunchScope& on, const ForwardChoice& choice);
+
 /// The scaling of a call whose kernel takes no tensor maps.
 abi::cuda::Scaling plain_scaling(const Spec& spec, const ForwardCall& call);
 

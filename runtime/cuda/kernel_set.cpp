@@ -26,6 +26,11 @@ KernelVariant split_twin(KernelVariant variant) {
   return variant;
 }
 
+KernelVariant resident_twin(KernelVariant variant) {
+  variant.resident = true;
+  return variant;
+}
+
 KernelVariant deterministic_twin(KernelVariant variant) {
   variant.deterministic = true;
   return variant;
@@ -40,12 +45,14 @@ bool has_decode(const Spec& spec, const AttentionOptions& options) {
 KernelSet::KernelSet(const SpecFacts& facts, const AttentionOptions& options)
     : forward(forward_kernel(facts.spec, any_gpu(), options.takes_block_mask)),
       split(split_twin(forward)),
+      resident(resident_twin(forward)),
       decode(decode_kernel(facts.spec, options.takes_block_mask)),
       weights(weights_kernel(facts.spec, options.takes_block_mask)),
       backward(backward_kernel(facts.spec, options.takes_block_mask)),
       deterministic_backward(deterministic_twin(backward)),
       decodes(has_decode(facts.spec, options)),
-      splits(may_split(facts.spec, options)) {
+      splits(may_split(facts.spec, options)),
+      stays(facts.spec.is_packed() && !options.masks_only) {
   const Spec& spec = facts.spec;
   const auto add = [this](const KernelVariant& variant) {
     all.insert(all.end(), {variant, unaligned(variant)});
@@ -53,6 +60,7 @@ KernelSet::KernelSet(const SpecFacts& facts, const AttentionOptions& options)
   if (!options.masks_only) add(forward);
   if (decodes) add(decode);
   if (splits) all.push_back(split);
+  if (stays) all.push_back(resident);
   if (spec.is_packed()) {
     all.push_back(mask_kernel(facts));
   } else if (!spec.mask_mod.empty()) {

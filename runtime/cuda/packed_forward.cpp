@@ -100,22 +100,38 @@ void launch_packed_decode(const LaunchScope& on, const ForwardCall& call, const 
   launch_packed(on, kernel, config, call, {}, arguments, snippet);
 }
 
+// How prefill is launched: the kernel, and its items.
+struct PrefillChoice {
+  ForwardChoice choice;
+  std::int64_t items;
+};
+
+PrefillChoice choose_prefill(const LaunchScope& on, const ForwardCall& call, const PlanState& plan,
+                             const Bindings& bindings) {
+  const ForwardChoice usual = choose_forward(on, call, bindings);
+  const std::int64_t heads = plan.geometry.resident_heads;
+  if (usual.takes_maps() && heads > 0 && !plan.batch_invariant) {
+    return {resident_twin(on, usual), plan.shape.batch * (call.shape.num_q_heads / heads)};
+  }
+  const std::int64_t parts = split_work(plan).parts;
+  const bool splits = usual.takes_maps() && parts > 1;
+  const ForwardChoice choice = splits ? split_twin(on, usual) : usual;
+  const std::int64_t of_head =
+      std::int64_t{plan.geometry.rows} * (on.facts.plan_work_side / choice.kernel.launch.q_tile);
+  const std::int64_t q_tiles = launchable_q_tiles(of_head * call.shape.num_q_heads);
+  return {choice, splits ? q_tiles * parts : q_tiles};
+}
+
 void launch_prefill(const LaunchScope& on, const ForwardCall& call, const PlanState& plan,
                     const Bindings& bindings, cuda_abi::PackedForwardArguments& arguments,
                     SnippetParameter& snippet) {
   // The kernel: hopper_forward.cu.jinja, which takes tensor maps, or portable_forward.cu.jinja.
-  const ForwardChoice unsplit = choose_forward(on, call, bindings);
-  const abi::SplitWork splits = split_work(plan);
-  const ForwardChoice choice =
-      unsplit.takes_maps() && splits.parts > 1 ? split_twin(on, unsplit) : unsplit;
+  const auto [choice, items] = choose_prefill(on, call, plan, bindings);
   const Kernel& kernel = choice.kernel;
   arguments.scaling = choice.scaling;
+  if (kernel.variant.resident) arguments.heads_in_group = plan.geometry.resident_heads;
 
-  // The grid: q tiles of the plan's work.
-  const std::int64_t of_head =
-      std::int64_t{plan.geometry.rows} * (on.facts.plan_work_side / kernel.launch.q_tile);
-  const std::int64_t q_tiles = launchable_q_tiles(of_head * call.shape.num_q_heads);
-  const std::int64_t items = kernel.variant.split ? q_tiles * splits.parts : q_tiles;
+  // The grid: q tiles of the plan's work, parts of them, or sequences and heads of k and v.
   const LaunchConfig config = {.blocks = blocks_for(on, kernel, items),
                                .threads = kernel.launch.threads,
                                .shared_bytes = kernel.launch.shared_bytes,
@@ -126,10 +142,17 @@ void launch_prefill(const LaunchScope& on, const ForwardCall& call, const PlanSt
   if (!choice.takes_maps()) return launch_packed(on, kernel, config, call, {}, arguments, snippet);
   ForwardMaps maps;  // of which calls without pages take the first part
   make_tensor_maps(on.driver, on.spec, call, kernel.launch.kv_box_rows, maps);
-  launch_packed(on, kernel, config, call, splits, arguments, maps, snippet);
+  launch_packed(on, kernel, config, call, split_work(plan), arguments, maps, snippet);
 }
 
 }  // namespace
+
+ResidentLaunch resident_launch(const LaunchScope& on) {
+  const Kernel* const kernel = on.kernels.find(on.facts.variants.resident, kForwardEntry);
+  if (!kernel) return {};
+  return {.multiprocessors = on.kernels.gpu().multiprocessors,
+          .kv_rows = kernel->launch.resident_rows};
+}
 
 void launch_packed_forward(const LaunchScope& on, const ForwardCall& call, const PlanState& plan,
                            const Bindings& bindings) {

@@ -235,8 +235,12 @@ constexpr int position_block(const SequenceRows& rows, int lead, int q_block, in
 }
 
 /// Whether a sequence is a decode kernel's, which takes rows of one row of tiles.
+/// @param decode_q_len, side of PlanBounds
+constexpr bool is_decoded(int decode_q_len, int side, int q_len, int lead) {
+  return q_len > 0 && q_len <= decode_q_len && lead + q_len <= side;
+}
 constexpr bool is_decoded(const PlanBounds& bounds, int q_len, int lead) {
-  return q_len > 0 && q_len <= bounds.decode_q_len && lead + q_len <= bounds.side;
+  return is_decoded(bounds.decode_q_len, bounds.side, q_len, lead);
 }
 
 /// Indices that kernels compute with beyond a row or column stay ints.

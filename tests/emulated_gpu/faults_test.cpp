@@ -144,15 +144,16 @@ TEST_CASE("emulated GPU: faults of the portable kernel are seen") {
 
 TEST_CASE("emulated GPU: faults of Hopper's kernel are seen") {
   const std::string consumer = "cuda/hopper/consumer.hpp";
+  const std::string visits = "cuda/hopper/tile_visits.hpp";
   const std::string producer = "cuda/hopper/producer.hpp";
   const std::string q_producer = "cuda/hopper/q_producer.hpp";
   const std::string store = "cuda/hopper/store.hpp";
   const std::vector<Fault> faults = {
-      {"K is read before it is there", consumer, "    ring_.wait_for_k();\n    Kept kept;",
+      {"K is read before it is there", visits, "    ring_.wait_for_k();\n    Kept kept;",
        "    Kept kept;"},
-      {"scores are read before they are there", consumer, "    wait_for_scores(s);\n", ""},
-      {"a place of K is never given back", consumer, "ring_.give_back_k();", ""},
-      {"V's place is given back while it is read", consumer,
+      {"scores are read before they are there", visits, "    wait_for_scores(s);\n", ""},
+      {"a place of K is never given back", visits, "ring_.give_back_k();", ""},
+      {"V's place is given back while it is read", visits,
        "    wait_for_values(rows.out, before.p);\n    if (has_before) "
        "ring_.give_back_v(before.place);",
        "    if (has_before) ring_.give_back_v(before.place);\n    "
@@ -229,10 +230,10 @@ TEST_CASE("emulated GPU: faults where warpgroups have no rows are seen") {
 }
 
 TEST_CASE("emulated GPU: faults where first tiles are left out are seen") {
-  const std::string consumer = "cuda/hopper/consumer.hpp";
+  const std::string visits = "cuda/hopper/tile_visits.hpp";
   const std::string run = "cuda/hopper/one_run.hpp";
   const std::vector<Fault> faults = {
-      {"a warp asks itself alone", consumer, "any_of_warpgroup(kOwnBarrier + number_, keeps)",
+      {"a warp asks itself alone", visits, "any_of_warpgroup(kOwnBarrier + number_, keeps)",
        "__any_sync(~0u, keeps)"},
       {"a tile is left out that is the last", run, "i == left_out && i + 1 < kv_tiles",
        "i == left_out"},
@@ -254,8 +255,8 @@ TEST_CASE("emulated GPU: faults where a q tile covers rows of two blocks are see
       {"a tile is visited of which the rows have nothing", runs,
        "if (tile.state(mask_row_) != TileState::absent) return true;", "return true;"},
       {"a run ends before the values of its last tile", runs,
-       "      ends = consumer.finish(rows, before);\n    }\n    if (!kOutOverQ",
-       "      consumer.ring().give_back_v(before.place);\n    }\n    if (!kOutOverQ"},
+       "      ends = visits.finish(rows, before);\n    }\n    if (!kOutOverQ",
+       "      visits.ring().give_back_v(before.place);\n    }\n    if (!kOutOverQ"},
       {"a tile does not know of the next one", tiles, "return tile.followed_by(upcoming_);",
        "return tile;"},
       {"a list is read once too often", tiles, "--lists_.left[i] > 0", "--lists_.left[i] >= 0"},

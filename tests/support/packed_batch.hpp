@@ -80,6 +80,7 @@ struct Batch {
   std::vector<Lengths> lengths;
   int heads, kv_heads, dim;
   int gap = 3;  // rows of q before the first sequence and past the last, and of k between all
+  int max_kv_len = 0;  // of PackedShape
   std::vector<int> q_begins = {}, kv_begins = {}, kv_lens = {};
   Tensor q = {}, k = {}, v = {}, out = {}, lse = {};
 
@@ -106,7 +107,8 @@ struct Batch {
             .num_q_heads = heads,
             .num_kv_heads = kv_heads,
             .total_q = q.shape()[0],
-            .total_kv = k.shape()[0]};
+            .total_kv = k.shape()[0],
+            .max_kv_len = max_kv_len};
   }
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cuda/hopper/pipeline.hpp"
+#include "cuda/hopper/places.hpp"
 
 // Tiles of K and V of Q's type are operands as the copy engine brings them.
 

@@ -4,6 +4,7 @@
 #include "cuda/hopper/consumer.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
+#include "cuda/hopper/places.hpp"
 #include "cuda/hopper/planner.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"

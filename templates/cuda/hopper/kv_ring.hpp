@@ -1,6 +1,8 @@
 #pragma once
 
+#include "cuda/hopper/masked_tiles.hpp"
 #include "cuda/hopper/pipeline.hpp"
+#include "cuda/hopper/places.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/hopper/warpgroup_order.hpp"
 #include "cuda/ptx/mbarrier.hpp"
@@ -13,28 +15,33 @@ namespace tw_kernel {
 
 class KvRing {
  public:
+  // Whether tiles may be left out (pass_by).
+  static constexpr bool kMayLeaveOut = kLeavesOut;
+  // Whether out is 0 at the first tile of each run.
+  static constexpr bool kBeginsEmpty = false;
+
   // number: of the warpgroup.
   __forceinline__ KvRing(const Shared& shared, int number) : shared_(shared), number_(number) {}
 
   // Of the tile at hand, in the ring of K and in that of V.
   __forceinline__ const KvPlace& place() const { return place_; }
   // Known where its K is there.
-  __forceinline__ Tiles::Tile tile() const { return shared_.control->kv_tile[place_.stage]; }
+  __forceinline__ Tiles::Tile tile() const { return control().kv_tile[place_.stage]; }
   __forceinline__ void advance() { place_.advance(); }
 
   __forceinline__ void wait_for_k() const {
-    wait(shared_address(&shared_.control->k_full[place_.stage]), place_.parity, "K, stage",
+    wait(shared_address(&control().k_full[place_.stage]), place_.parity, "K, stage",
          place_.stage);
   }
   __forceinline__ void wait_for_v(const KvPlace& place) const {
-    wait(shared_address(&shared_.control->v_full[place.stage]), place.parity, "V, stage",
+    wait(shared_address(&control().v_full[place.stage]), place.parity, "V, stage",
          place.stage);
   }
 
   // The warp is done with K of the tile at hand, with V of a tile.
-  __forceinline__ void give_back_k() const { release(shared_.control->k_empty[place_.stage]); }
+  __forceinline__ void give_back_k() const { release(control().k_empty[place_.stage]); }
   __forceinline__ void give_back_v(const KvPlace& place) const {
-    release(shared_.control->v_empty[place.stage]);
+    release(control().v_empty[place.stage]);
   }
 
   // A tile whose K is there, and with nothing to multiply by V of the tile before: as the places of V
@@ -60,6 +67,8 @@ class KvRing {
   }
 
  private:
+  __forceinline__ Control& control() const { return *shared_.control; }
+
   const Shared shared_;
   const int number_;
   KvPlace place_;

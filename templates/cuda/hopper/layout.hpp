@@ -40,13 +40,13 @@ constexpr bool kProducersWiden = kPreparesK && kPreparingGroups == 0;  // warps 
 constexpr bool kIsTight = 3 * kKvTile / 4 + (kValueDim + 15) / 16 * 8 > 124;
 constexpr int kProducerRegisters = kConsumers == 1   ? 56
                                    : kConsumers == 2 ? (kWidensPages || kProducersWiden ? 56 : 40)
-                                   : kProducersWiden && !kIsTight ? 56 : 32;
+                                   : (kProducersWiden || kKeepsKv) && !kIsTight ? 56 : 32;
 constexpr int kPreparerRegisters = 56;
 constexpr int kConsumerRegisters = kConsumers == 1   ? 240
                                    : kConsumers == 2 ? (kProducersWiden         ? 224
                                                         : kPreparingGroups == 0 ? 232
                                                         : kWidensPages          ? 200 : 208)
-                                   : kProducersWiden && !kIsTight ? 152 : 160;
+                                   : (kProducersWiden || kKeepsKv) && !kIsTight ? 152 : 160;
 constexpr int kRegistersAtLaunch = 65536 / kThreads / 8 * 8;
 static_assert(kProducerRegisters + kPreparingGroups * kPreparerRegisters + kConsumers * kConsumerRegisters <=
               (1 + kConsumers + kPreparingGroups) * kRegistersAtLaunch);

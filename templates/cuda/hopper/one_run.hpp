@@ -1,9 +1,9 @@
 #pragma once
 
 #include "cuda/attention/modify.hpp"
-#include "cuda/hopper/consumer.hpp"
 #include "cuda/hopper/masked_tiles.hpp"
 #include "cuda/hopper/threads.hpp"
+#include "cuda/hopper/tile_visits.hpp"
 #include "cuda/hopper/work.hpp"
 #include "cuda/store/row_ends.hpp"
 #include "cuda/tile/kv_tile.hpp"
@@ -18,8 +18,8 @@ class OneRun {
  public:
   __forceinline__ explicit OneRun(int) {}
 
-  template <typename Consumer>
-  __forceinline__ RowEnds visit_all(Consumer& consumer, QRows& rows, const WorkItem& work) {
+  template <typename Visits>
+  __forceinline__ RowEnds visit_all(Visits& visits, QRows& rows, const WorkItem& work) {
     const int kv_tiles = work.kv_tiles;
     const int masked_tiles = work.masked_tiles;
     PendingTile before;
@@ -29,7 +29,7 @@ class OneRun {
 #pragma unroll 1
       for (; i < masked_tiles; ++i) {
         const bool may_leave_out = i == left_out && i + 1 < kv_tiles;
-        if (!consumer.template visit<!kBoundsIndices>(rows, true, may_leave_out, i > left_out, before)) {
+        if (!visits.template visit<!kBoundsIndices>(rows, true, may_leave_out, i > left_out, before)) {
           ++left_out;
         }
       }
@@ -37,10 +37,10 @@ class OneRun {
 #pragma unroll 1
     for (; i < kv_tiles; ++i) {
       const bool masked = kOneLoop && (kAllMasked || i < masked_tiles);
-      consumer.template visit<true>(rows, masked, false, i > left_out, before);
+      visits.template visit<true>(rows, masked, false, i > left_out, before);
     }
     if (!kOutOverQ || !kStoresBoxes) release(rows.q_empty);
-    return consumer.finish(rows, before);
+    return visits.finish(rows, before);
   }
 
   // Whether elements of the tile at hand may be dropped.

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "cuda/attention/modify.hpp"
-#include "cuda/hopper/consumer.hpp"
 #include "cuda/hopper/kv_ring.hpp"
 #include "cuda/hopper/masked_tiles.hpp"
 #include "cuda/hopper/threads.hpp"
+#include "cuda/hopper/tile_visits.hpp"
 #include "cuda/hopper/two_block_tile.hpp"
 #include "cuda/hopper/work.hpp"
 #include "cuda/store/row_ends.hpp"
@@ -22,26 +22,26 @@ class OwnRuns {
   // number: of the warpgroup.
   __forceinline__ explicit OwnRuns(int number) : number_(number) {}
 
-  template <typename Consumer>
-  __forceinline__ RowEnds visit_all(Consumer& consumer, QRows& rows, const WorkItem&) {
+  template <typename Visits>
+  __forceinline__ RowEnds visit_all(Visits& visits, QRows& rows, const WorkItem&) {
     const SnippetInputs& inputs = rows.inputs;
     mask_row_ = (inputs.q_tile->row_in_block(inputs.q_tile->first_row) + number_ * 64) / kBlockQ;
     is_last_ = false;
-    RowEnds ends = consumer.end(rows);
+    RowEnds ends = visits.end(rows);
 #pragma unroll 1
-    while (find_run(consumer.ring())) {
+    while (find_run(visits.ring())) {
       PendingTile before;
       bool has_before = false;
 #pragma unroll 1
       do {
-        consumer.template visit<!kBoundsIndices>(rows, true, false, has_before, before);
+        visits.template visit<!kBoundsIndices>(rows, true, false, has_before, before);
         has_before = true;
       } while (next_is(TileState::partial) || (kOneLoop && next_is(TileState::full)));
 #pragma unroll 1
       while (!kOneLoop && next_is(TileState::full)) {
-        consumer.template visit<!kBoundsIndices>(rows, false, false, true, before);
+        visits.template visit<!kBoundsIndices>(rows, false, false, true, before);
       }
-      ends = consumer.finish(rows, before);
+      ends = visits.finish(rows, before);
     }
     if (!kOutOverQ || !kStoresBoxes) release(rows.q_empty);
     return ends;

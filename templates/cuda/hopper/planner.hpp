@@ -3,6 +3,7 @@
 #include "abi/cuda_forward.hpp"
 #include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/pipeline.hpp"
+#include "cuda/hopper/places.hpp"
 #include "cuda/hopper/schedule.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"

@@ -1,7 +1,9 @@
 #pragma once
 
 #include "cuda/attention/q_tile.hpp"
+#include "cuda/hopper/map_indices.hpp"
 #include "cuda/hopper/pipeline.hpp"
+#include "cuda/hopper/places.hpp"
 #include "cuda/hopper/q_producer.hpp"
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"

@@ -3,7 +3,9 @@
 #include "abi/cuda_forward.hpp"
 #include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/layout.hpp"
+#include "cuda/hopper/map_indices.hpp"
 #include "cuda/hopper/pipeline.hpp"
+#include "cuda/hopper/places.hpp"
 #include "cuda/hopper/work.hpp"
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
@@ -104,14 +106,6 @@ class QProducer {
     wait(shared_address(&ring.empty[stage]), place.parity() ^ 1, "an empty place for the end, stage", stage);
     if (leads) ring.is_end[stage] = true;
     arrive(shared_address(&ring.full[stage]));
-  }
-
-  // A dimension that is broadcast has extent 1 in its map.
-  static __forceinline__ int batch_in(const TensorArgument& tensor, const QTile& q_tile) {
-    return tensor.batch_stride == 0 ? 0 : q_tile.b;
-  }
-  static __forceinline__ int head_in(const TensorArgument& tensor, int h) {
-    return tensor.head_stride == 0 ? 0 : h;
   }
 
   const ForwardArguments& arguments_;

@@ -3,7 +3,7 @@
 #include "abi/cuda_forward.hpp"
 #include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/layout.hpp"
-#include "cuda/hopper/pipeline.hpp"
+#include "cuda/hopper/places.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/language.hpp"
 #include "cuda/ptx/convert.hpp"
@@ -74,7 +74,7 @@ TW_INLINE void store_out(const ForwardArguments&, const TensorMaps& maps, const 
   __syncwarp();  // the warp's 16 rows are staged
   if (!sends) return;
   send_out(staged, maps.out, call, q_tile, first_row);
-  if (kOutOverQ) wait_until_stores_read();
+  if (kOutOverQ && !kKeepsKv) wait_until_stores_read();
 }
 
 }  // namespace tw_kernel

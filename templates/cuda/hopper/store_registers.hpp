@@ -3,7 +3,7 @@
 #include "abi/cuda_forward.hpp"
 #include "cuda/attention/q_tile.hpp"
 #include "cuda/hopper/layout.hpp"
-#include "cuda/hopper/pipeline.hpp"
+#include "cuda/hopper/places.hpp"
 #include "cuda/language.hpp"
 #include "cuda/store/row_ends.hpp"
 #include "cuda/store/rows.hpp"

@@ -2,7 +2,9 @@
 
 #include "abi/pages.hpp"
 #include "cuda/attention/q_tile.hpp"
+#include "cuda/hopper/map_indices.hpp"
 #include "cuda/hopper/pipeline.hpp"
+#include "cuda/hopper/places.hpp"
 #include "cuda/hopper/q_producer.hpp"
 #include "cuda/hopper/work.hpp"
 #include "cuda/ptx/mbarrier.hpp"

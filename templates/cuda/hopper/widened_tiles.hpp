@@ -2,6 +2,7 @@
 
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/pipeline.hpp"
+#include "cuda/hopper/places.hpp"
 #include "cuda/hopper/threads.hpp"
 #include "cuda/hopper/widened_rows.hpp"
 #include "cuda/ptx/mbarrier.hpp"

@@ -150,6 +150,7 @@ std::vector<Wish> wishes() {
           {plain, "mask_lists"},
           {packed, "forward_prefill"},
           {packed_wide, "forward_prefill"},
+          {packed_wide, "forward_prefill_resident"},
           {packed_in_float, "forward_prefill"},
           {packed, "forward_decode"},
           {plain, "forward_decode"},

@@ -55,9 +55,11 @@ const std::vector<std::string> kGpuNames = {"forward",
                                             "forward_split",
                                             "forward_masked_split",
                                             "forward_prefill_split",
+                                            "forward_prefill_resident",
                                             "forward_split_lse",
                                             "forward_masked_split_lse",
                                             "forward_prefill_split_lse",
+                                            "forward_prefill_resident_lse",
                                             "backward",
                                             "backward_unaligned",
                                             "backward_masked",
@@ -110,7 +112,7 @@ TEST_CASE("kernel variant: a name leads back to its variant, and to no other") {
       names.insert(variant.name());
     }
   }
-  CHECK(names.size() == 49);
+  CHECK(names.size() == 51);
   CHECK(KernelVariant::parse("forward_masked_lse_unaligned") ==
         KernelVariant{.masked = true, .lse = true, .aligned = false});
 }

@@ -99,7 +99,7 @@ Names words_of_our_templates() {
   const std::regex word("[A-Za-z_][A-Za-z0-9_]*");
   for (const char* name : {"snippet/snippets.hpp.jinja", "snippet/buffer.hpp", "cpu/forward.hpp",
                            "cuda/snippet/buffer.hpp", "cuda/portable/forward.hpp",
-                           "cuda/hopper/consumer.hpp", "cuda/hopper/q_tile_scores.hpp",
+                           "cuda/hopper/tile_visits.hpp", "cuda/hopper/q_tile_scores.hpp",
                            "cuda/hopper/softmax_step.hpp", "interpretations/interval.hpp"}) {
     const std::string text = loader->load(name).value();
     for (std::sregex_iterator match(text.begin(), text.end(), word), end; match != end; ++match) {

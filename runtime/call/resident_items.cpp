@@ -1,0 +1,44 @@
+#include "runtime/call/resident_items.hpp"
+
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/ceil_div.hpp"
+#include "base/error.hpp"
+
+namespace tilewright {
+namespace {
+
+std::optional<bool> wanted() {
+  const char* const value = std::getenv("TILEWRIGHT_RESIDENT");
+  if (!value) return std::nullopt;
+  const std::string_view text = value;
+  if (text == "1" || text == "on") return true;
+  if (text == "0" || text == "off") return false;
+  throw Error(ErrorCode::usage, fmt::format("TILEWRIGHT_RESIDENT is \"{}\"", text),
+              "set it to \"0\" or \"1\", or unset it and the sizes of a call decide");
+}
+
+// Whether at least four fifths of the multiprocessors have an item, on average over rounds of one
+// for each.
+bool fills(std::int64_t items, std::int64_t multiprocessors) {
+  return 5 * items >= 4 * multiprocessors * ceil_div(items, multiprocessors);
+}
+
+}  // namespace
+
+std::int64_t resident_heads(const ResidentLaunch& launch, const PackedShape& shape) {
+  if (launch.kv_rows == 0 || shape.batch == 0 || shape.max_kv_len > launch.kv_rows) return 0;
+  const std::int64_t group = shape.num_q_heads / shape.num_kv_heads;
+  if (const std::optional<bool> forced = wanted()) return *forced ? group : 0;
+  for (std::int64_t heads = group; heads > 0; --heads) {
+    if (group % heads != 0) continue;
+    if (fills(shape.batch * shape.num_q_heads / heads, launch.multiprocessors)) return heads;
+  }
+  return 0;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "../api/plan.hpp"
+
+namespace tilewright {
+
+/// The kernel that keeps k and v of short sequences in shared memory, on a device.
+struct ResidentLaunch {
+  std::int64_t multiprocessors = 0;
+  std::int64_t kv_rows = 0;  ///< that a sequence may have; 0: the spec has no such kernel
+};
+
+/// Query heads of an item of that kernel, all that share a head of k and v or a whole share of
+/// them: as many as leave few multiprocessors idle in the end. 0 where it does not serve a call:
+/// where the call's bounds let a sequence have more columns, or there are too few items.
+///
+/// TILEWRIGHT_RESIDENT decides in its place: 0 says never, 1 wherever columns fit.
+/// @param shape with its bounds filled in
+std::int64_t resident_heads(const ResidentLaunch& launch, const PackedShape& shape);
+
+}  // namespace tilewright

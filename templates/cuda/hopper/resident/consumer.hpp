@@ -1,0 +1,121 @@
+#pragma once
+
+#include "abi/cuda_forward.hpp"
+#include "cuda/attention/modify.hpp"
+#include "cuda/attention/q_tile.hpp"
+#include "cuda/attention/softmax.hpp"
+#include "cuda/hopper/layout.hpp"
+#include "cuda/hopper/places.hpp"
+#include "cuda/hopper/resident/pipeline.hpp"
+#include "cuda/hopper/resident/tiles.hpp"
+#include "cuda/hopper/resident/work.hpp"
+#include "cuda/hopper/threads.hpp"
+#include "cuda/hopper/tile_visits.hpp"
+#include "cuda/ptx/mbarrier.hpp"
+#include "cuda/ptx/shared_address.hpp"
+#include "cuda/ptx/tensor_copy.hpp"
+#include "cuda/store/row_ends.hpp"
+#include "cuda/tile/kv_tile.hpp"
+#include "cuda/tile/panel.hpp"
+#include "kernel/configuration.hpp"
+#include "kernel/store_out.hpp"
+#include "snippet/snippets.hpp"
+
+// A warpgroup that computes one unit after another, 64 rows of one head each, in a phase of its own: its
+// softmax and its stores run while products of the others do.
+
+namespace tw_kernel {
+
+class ResidentConsumer {
+ public:
+  __forceinline__ ResidentConsumer(const ForwardArguments& arguments, const TensorMaps& maps,
+                                   const SnippetArguments& call, const Shared& shared, int number)
+      : arguments_(arguments),
+        maps_(maps),
+        call_(call),
+        shared_(shared),
+        number_(number),
+        q_(make_descriptor(shared.q(0, number), 0)),
+        visits_(arguments, call, shared, number) {}
+
+  __forceinline__ void run() {
+#pragma unroll 1
+    while (compute()) place_.advance();
+    if (kStoresBoxes) wait_until_stores_read();
+  }
+
+ private:
+  // The next unit. Returns false where none is left.
+  __forceinline__ bool compute() {
+    Control& control = *shared_.control;
+    const int stage = place_.q().stage();
+    wait(shared_address(&control.q_full[number_][stage]), place_.q().parity(), "Q, stage", stage);
+    const Unit& unit = control.unit[number_][place_.announcement()];
+    unsigned long long& q_empty = control.q_empty[number_][stage];
+    if (unit.kind == Unit::Kind::end) return false;
+    give_back_stored();
+    visits_.ring().begin(unit.tiles);
+    if (unit.kind == Unit::Kind::none) {
+      release(q_empty);
+      return true;
+    }
+    const tw_snippet::tw_Loads head_loads = load_for_head(call_, unit.q_tile);
+    const SnippetInputs inputs = snippet_inputs(call_, unit.q_tile, head_loads);
+    visits_.scores().begin(inputs);
+
+    Softmax softmax = start_softmax();
+    float out[kRows][kOutColumns] = {};
+    QRows rows = {inputs, q_ + stage * (kConsumers * kQGroupBytes >> 4), q_empty, softmax, out};
+    const RowEnds ends = visit_all(rows, unit.q_tile);
+    store_out(arguments_, maps_, call_, shared_, unit.q_tile, stage, number_, ends, out);
+    stores_ = kOutOverQ && kStoresBoxes;
+    return true;
+  }
+
+  // The place of the unit before, over whose Q its rows of out lie until they are stored.
+  __forceinline__ void give_back_stored() {
+    if (!stores_) return;
+    if (lane() == 0) wait_until_stores_read();
+    release(shared_.control->q_empty[number_][UnitPlace{place_.count - 1}.q().stage()]);
+    stores_ = false;
+  }
+
+  __forceinline__ RowEnds visit_all(QRows& rows, const QTile& q_tile) {
+    ResidentTiles& tiles = visits_.ring();
+    if (!tiles.has_tile()) {
+      if (!kOutOverQ || !kStoresBoxes) release(rows.q_empty);
+      return visits_.end(rows);
+    }
+    PendingTile before;
+    bool has_before = false;
+#pragma unroll 1
+    do {
+      const KvTile tile = tiles.tile();
+      const bool masked = tile.partial() || tile.first() + kKvTile > q_tile.kv_len(call_) || lacks_rows(q_tile);
+      if (!kBoundsIndices || masked) {
+        has_before |= visits_.template visit<!kBoundsIndices>(rows, masked, !has_before, has_before, before);
+      } else {
+        has_before |= visits_.template visit<true>(rows, false, false, has_before, before);
+      }
+    } while (tiles.has_tile());
+    if (!kOutOverQ || !kStoresBoxes) release(rows.q_empty);
+    return has_before ? visits_.finish(rows, before) : visits_.end(rows);
+  }
+
+  // Whether snippets' indices of rows need bounds.
+  __forceinline__ bool lacks_rows(const QTile& q_tile) const {
+    return kBoundsIndices && q_tile.first_row + (number_ + 1) * kUnitRows > q_tile.q_len(call_);
+  }
+
+  const ForwardArguments& arguments_;
+  const TensorMaps& maps_;
+  const SnippetArguments& call_;
+  const Shared shared_;
+  const int number_;
+  const unsigned long long q_;  // of the first stage
+  UnitPlace place_;
+  bool stores_ = false;  // the unit before
+  TileVisits<ResidentTiles, TilesOneByOne> visits_;
+};
+
+}  // namespace tw_kernel
