@@ -41,7 +41,7 @@ struct PendingTile {
 };
 
 // Ring: where tiles of K and V are, KvRing or ResidentTiles.
-// Runs: how the kv tiles of a q tile are gone through, OneRun, OwnRuns or UnitTiles.
+// Runs: how the kv tiles of a q tile are gone through, OneRun, OwnRuns or TilesOneByOne.
 template <typename Ring, typename Runs>
 class TileVisits {
  public:
