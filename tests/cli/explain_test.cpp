@@ -53,7 +53,7 @@ TEST_CASE("cli: explain names every fast path once, with why and where it is not
   CHECK(names == std::set<std::string>{"score_slope", "score_factors", "fixed_maximum",
                                        "reads_by_head", "reads_by_row", "reads_by_column",
                                        "own_elements", "values_by_difference", "proved_mask",
-                                       "tensor_maps", "decode", "split"});
+                                       "tensor_maps", "decode", "split", "resident"});
   CHECK(report.at("fast_paths").size() == names.size());
   CHECK(report.at("kernel") == "forward_masked");
   CHECK(report.at("backward").is_null());
@@ -335,6 +335,27 @@ TEST_CASE("cli: explain says how the gradients of buffers and scalars are summed
   CHECK_THAT(start({"explain", spec("bf16"), "--target", "sm_90a"}).out,
              ContainsSubstring("\n  gradient of table[kv_idx - q_idx + 63], by kv_idx - q_idx: "
                                "along diagonals of 64 rows x 16 columns"));
+}
+
+TEST_CASE("cli: explain says which specs keep k and v of short sequences, and why others do not") {
+  const Folder folder;
+  const auto resident = [&](const std::string& keys) {
+    const std::string spec = folder.write("s.json", R"json({"dtype": "bf16", )json" + keys + "}");
+    return path(explained(spec, "sm_90a"), "resident");
+  };
+  CHECK(resident(R"("head_dim": 128, "layout": "packed")").at("used") == true);
+  const auto why_not = [&](const std::string& keys) {
+    const nlohmann::json found = resident(keys);
+    CHECK(found.at("used") == false);
+    return found.at("why_not").get<std::string>();
+  };
+  CHECK(why_not(R"("head_dim": 128)") == "it serves packed calls");
+  CHECK(why_not(R"("head_dim": 128, "layout": "packed", "kv_layout": "paged")") ==
+        "it loads no pages");
+  CHECK(why_not(R"("head_dim": 192, "layout": "packed")") ==
+        "head_dim and v_head_dim must be equal, and 64 to 128");
+  CHECK(why_not(R"("head_dim": 128, "layout": "packed", "block": [96, 96])") ==
+        "block must be multiples of 64 and 64");
 }
 
 TEST_CASE("cli: explain says that a clamped table's tiles may have one cell") {
