@@ -207,7 +207,8 @@ std::optional<ShortDimension> short_dimension(const Spec& spec, const Finding& f
   if (names.size() != 1) return std::nullopt;
   const BufferDim& dim =
       spec.buffers.at(names[0]).shape.at(static_cast<std::size_t>(finding.dimension));
-  // Of 64 MB. Nobody means a longer table: an offset of the call or an overflow made the index.
+  // Floats of 64 MB. An offset of the call or an overflow makes greater indices, which no table
+  // holds.
   constexpr long long kLongest = 1 << 24;
   if (!std::holds_alternative<FreeDim>(dim) || finding.greatest >= kLongest) return std::nullopt;
   return ShortDimension{names[0], finding.dimension, finding.greatest + 1};

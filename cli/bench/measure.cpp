@@ -158,19 +158,21 @@ std::shared_ptr<const PreparedCall::Tensors> PreparedCall::make_tensors(const Wo
   return made;
 }
 
+KernelVariant PreparedCall::variant() const {
+  KernelVariant kernel = kernel_of_calls(attention_, shape());
+  if (plan_) {
+    kernel.split = plan_->state().split_parts() > 1;
+    kernel.resident = plan_->state().resident_heads() > 0;
+  }
+  return kernel;
+}
+
 std::string PreparedCall::tactic() const {
-  return choose_tactic(attention_.spec(), attention_.target(), kernel_of_calls(attention_, shape()))
-      .describe();
+  return choose_tactic(attention_.spec(), attention_.target(), variant()).describe();
 }
 
 std::string PreparedCall::kernel() const {
-  KernelVariant kernel = kernel_of_calls(attention_, shape());
-  if (plan_) {
-    const PlanState& state = plan_->state();
-    kernel.split = state.geometry.split_parts > 1 && !state.batch_invariant;
-    kernel.resident = state.geometry.resident_heads > 0 && !state.batch_invariant;
-  }
-  return kernel.name();
+  return variant().name();
 }
 
 void PreparedCall::build_mask() const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/output.hpp"
+#include "generator/tactic/kernel_variant.hpp"
 #include "runtime/api/attention.hpp"
 #include "runtime/call/staged_call.hpp"
 #include "runtime/call/staged_plan.hpp"
@@ -125,6 +126,7 @@ class PreparedCall {
     std::optional<Tensor> weights = {};
     std::unique_ptr<const StagedCall> staged = {};  // on the device
   };
+  KernelVariant variant() const;  // that the call takes
   static std::shared_ptr<const Tensors> make_tensors(const Workload& workload,
                                                      const Options& options);
   void bind();

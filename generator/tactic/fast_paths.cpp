@@ -78,7 +78,7 @@ class Explainer {
     const bool decodes = facts_.spec.is_packed() && has_decode_kernel(facts_.spec);
     add("decode", is_gpu_ && decodes, why_not_decode());
     add("split", splits(), why_not_split());
-    add("resident", is_resident(), why_not_resident_keys());
+    add("resident", is_resident(), why_no_resident_kernel());
     if (!facts_.spec.gradients.empty()) {
       of_gradients();
     }
@@ -211,7 +211,7 @@ class Explainer {
     return is_hopper_ && has_resident_kernel(facts_, target_, kernel);
   }
 
-  std::string why_not_resident_keys() const {
+  std::string why_no_resident_kernel() const {
     return is_hopper_ ? why_not_resident(facts_) : of_hopper_alone(why_not_tensor_maps());
   }
 

@@ -325,7 +325,7 @@ PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source) {
   geometry.decode_blocks = blocks;
   geometry.decode_lists = heads == 1 ? 1 : static_cast<int>(shape.num_kv_heads);
   geometry.decode_q_len =
-      static_cast<int>(abi::kDecodeRows * shape.num_kv_heads / shape.num_q_heads);
+      static_cast<int>(abi::most_decoded_rows(shape.num_q_heads, shape.num_kv_heads));
   geometry.decode = abi::decode_layout(geometry.layout, shape.batch, geometry.decode_lists, blocks,
                                        source.decode.value_dim);
   geometry.bytes = geometry.decode.bytes;

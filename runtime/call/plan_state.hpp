@@ -81,6 +81,11 @@ struct PlanState {
   /// Copies bytes of the workspace to the host, after the last build.
   std::function<void(void* to, std::size_t offset, std::size_t bytes)> read;
 
+  /// abi::SplitWork::parts of prefill. Parts depend on the call's sizes, and a row's bits on parts.
+  int split_parts() const { return batch_invariant ? 1 : geometry.split_parts; }
+  /// PlanGeometry::resident_heads likewise.
+  int resident_heads() const { return batch_invariant ? 0 : geometry.resident_heads; }
+
   abi::SequenceTensors tensors() const;
   abi::PlanBounds bounds() const;
   abi::PageBounds page_bounds() const;

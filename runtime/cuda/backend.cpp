@@ -115,7 +115,7 @@ class CudaBackend final : public Backend {
   }
 
   ResidentLaunch resident_launch() const override {
-    return facts_.variants.stays ? cuda::resident_launch(scope()) : ResidentLaunch();
+    return facts_.variants.keeps_kv ? cuda::resident_launch(scope()) : ResidentLaunch();
   }
 
   void build(PlanState& plan, const Bindings& bindings, tilewright::Stream stream) const override {

@@ -52,7 +52,7 @@ KernelSet::KernelSet(const SpecFacts& facts, const AttentionOptions& options)
       deterministic_backward(deterministic_twin(backward)),
       decodes(has_decode(facts.spec, options)),
       splits(may_split(facts.spec, options)),
-      stays(facts.spec.is_packed() && !options.masks_only) {
+      keeps_kv(facts.spec.is_packed() && !options.masks_only) {
   const Spec& spec = facts.spec;
   const auto add = [this](const KernelVariant& variant) {
     all.insert(all.end(), {variant, unaligned(variant)});
@@ -60,7 +60,7 @@ KernelSet::KernelSet(const SpecFacts& facts, const AttentionOptions& options)
   if (!options.masks_only) add(forward);
   if (decodes) add(decode);
   if (splits) all.push_back(split);
-  if (stays) all.push_back(resident);
+  if (keeps_kv) all.push_back(resident);
   if (spec.is_packed()) {
     all.push_back(mask_kernel(facts));
   } else if (!spec.mask_mod.empty()) {

@@ -19,14 +19,14 @@ struct KernelSet {
 
   KernelVariant forward;   ///< what calls with aligned tensors launch
   KernelVariant split;     ///< twin of `forward`, where `splits` and the target has it
-  KernelVariant resident;  ///< twin of `forward`, where `stays` and the target has it
+  KernelVariant resident;  ///< twin of `forward`, where `keeps_kv` and the target has it
   KernelVariant decode;    ///< likewise, where `decodes`
   KernelVariant weights;   ///< likewise, where the spec's outputs name weights
   KernelVariant backward;  ///< likewise, where the spec has gradients
   KernelVariant deterministic_backward;  ///< twin of `backward`, where the target has it
   bool decodes;
   bool splits;
-  bool stays;                      ///< k and v of short sequences may stay in shared memory
+  bool keeps_kv;                   ///< calls of short sequences may keep k and v in shared memory
   std::vector<KernelVariant> all;  ///< what has to be built
 };
 

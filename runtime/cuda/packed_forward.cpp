@@ -20,12 +20,11 @@ bool all_are_decoded(const PlanState& plan) {
          plan.shape.max_q_len <= plan.geometry.block[0];
 }
 
-// Parts depend on the call's sizes, and a row's bits on parts.
 abi::SplitWork split_work(const PlanState& plan) {
   const PlanGeometry& geometry = plan.geometry;
   return {.partial = reinterpret_cast<float*>(plan.memory + geometry.split_partial),
           .arrived = reinterpret_cast<unsigned*>(plan.memory + geometry.layout.split_arrived),
-          .parts = plan.batch_invariant ? 1 : geometry.split_parts,
+          .parts = plan.split_parts(),
           .reserved = 0};
 }
 
@@ -109,11 +108,11 @@ struct PrefillChoice {
 PrefillChoice choose_prefill(const LaunchScope& on, const ForwardCall& call, const PlanState& plan,
                              const Bindings& bindings) {
   const ForwardChoice usual = choose_forward(on, call, bindings);
-  const std::int64_t heads = plan.geometry.resident_heads;
-  if (usual.takes_maps() && heads > 0 && !plan.batch_invariant) {
+  const std::int64_t heads = plan.resident_heads();
+  if (usual.takes_maps() && heads > 0) {
     return {resident_twin(on, usual), plan.shape.batch * (call.shape.num_q_heads / heads)};
   }
-  const std::int64_t parts = split_work(plan).parts;
+  const std::int64_t parts = plan.split_parts();
   const bool splits = usual.takes_maps() && parts > 1;
   const ForwardChoice choice = splits ? split_twin(on, usual) : usual;
   const std::int64_t of_head =
@@ -129,7 +128,7 @@ void launch_prefill(const LaunchScope& on, const ForwardCall& call, const PlanSt
   const auto [choice, items] = choose_prefill(on, call, plan, bindings);
   const Kernel& kernel = choice.kernel;
   arguments.scaling = choice.scaling;
-  if (kernel.variant.resident) arguments.heads_in_group = plan.geometry.resident_heads;
+  if (kernel.variant.resident) arguments.heads_in_group = plan.resident_heads();
 
   // The grid: q tiles of the plan's work, parts of them, or sequences and heads of k and v.
   const LaunchConfig config = {.blocks = blocks_for(on, kernel, items),

@@ -10,6 +10,12 @@ namespace tilewright::abi {
 /// Rows of a tile: each is a row of q in one of the query heads that share a head of k and v.
 constexpr int kDecodeRows = 16;
 
+/// Rows of q of a sequence that fit into a tile: with those of all query heads that share a head of k and v.
+template <typename Int>
+constexpr Int most_decoded_rows(Int num_q_heads, Int num_kv_heads) {
+  return kDecodeRows * num_kv_heads / num_q_heads;
+}
+
 /// An item is one head of k and v of one sequence. Its columns come in units of as many as a block of
 /// threads works on side by side; without a column to keep it has one unit. Items follow each other
 /// sequence by sequence, and blocks have ranges of them that differ by one unit at most (UnitCuts).

@@ -353,9 +353,9 @@ TEST_CASE("cli: explain says which specs keep k and v of short sequences, and wh
   CHECK(why_not(R"("head_dim": 128, "layout": "packed", "kv_layout": "paged")") ==
         "it loads no pages");
   CHECK(why_not(R"("head_dim": 192, "layout": "packed")") ==
-        "head_dim and v_head_dim must be equal, and 64 to 128");
+        "head_dim and v_head_dim must be equal, from 64 to 128, and are 192 and 192");
   CHECK(why_not(R"("head_dim": 128, "layout": "packed", "block": [96, 96])") ==
-        "block must be multiples of 64 and 64");
+        "block[0] must be a multiple of 64 and block[1] of 64, and they are 96 and 96");
 }
 
 TEST_CASE("cli: explain says that a clamped table's tiles may have one cell") {

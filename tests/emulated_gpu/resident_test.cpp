@@ -184,7 +184,7 @@ TEST_CASE("resident k and v: planted faults are seen") {
        "released_ = 15;"},
       {"a tile is never given back", tiles, "if ((released_ >> place.stage & 1u) != 0) release(",
        "if (false) release("},
-      {"tiles are taken for those of the item before", tiles, "phases_ ^= released_;", ""},
+      {"a warpgroup takes the tiles of the item before", tiles, "phases_ ^= released_;", ""},
       {"no tile is partial", tiles, "(partial_ >> place_.stage & 1u) != 0}", "false}"},
       {"K's place is filled before it is empty", kv_producer,
        "wait(shared_address(&control.k_empty[t]), parity,",

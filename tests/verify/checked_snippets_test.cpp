@@ -157,7 +157,7 @@ TEST_CASE(
   spec.score_mod = "score + bias[kv_idx - q_idx]";  // which no extent holds
   REQUIRE(found_in(spec, shape).size() == 1);
   CHECK_FALSE(found_in(spec, shape)[0].too_short);
-  spec.score_mod = "score + bias[kv_idx + 100000000]";  // which nobody gives a table for
+  spec.score_mod = "score + bias[kv_idx + 100000000]";  // whose table would have 400 MB
   CHECK_FALSE(found_in(spec, shape)[0].too_short);
   spec.score_mod = "score + bias(0, kv_idx)";
   spec.buffers["bias"].shape = {2, FreeDim{}};

@@ -48,6 +48,12 @@ TEST_CASE("resident tactic: packed specs of 16 bits and heads of 64 to 128 have 
   spec.tactic = TacticSpec{.name = "hopper"};
   CHECK_FALSE(has(spec));
   spec = packed(128);
+  spec.score_mod = "score + x(h, q_idx, kv_idx) + powf(fabsf(score), 0.3f) * x(h, kv_idx, q_idx)";
+  spec.buffers["x"] = {.dtype = f32, .shape = {NamedDim::num_q_heads, 256, 256}};
+  CHECK_FALSE(has(spec));  // it would spill
+  spec.score_mod = "score + x(h, q_idx, kv_idx)";
+  CHECK(has(spec));
+  spec = packed(128);
   spec.block = {128, 96};  // no whole tiles of 64 columns
   CHECK_FALSE(has(spec));
 }

@@ -21,8 +21,8 @@
 #include "kernel/store_out.hpp"
 #include "snippet/snippets.hpp"
 
-// A warpgroup that computes one unit after another, 64 rows of one head each, in a phase of its own: its
-// softmax and its stores run while products of the others do.
+// A warpgroup computes one unit after another, 64 rows of one head each, at its own pace: its softmax and its
+// stores overlap the other warpgroups' products.
 
 namespace tw_kernel {
 

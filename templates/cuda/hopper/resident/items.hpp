@@ -23,8 +23,9 @@ TW_INLINE unsigned count_q_tiles(const ForwardArguments& arguments, const Snippe
 // Whether the decode kernel has its rows, or it has none.
 TW_INLINE bool is_left_out(const ForwardArguments& arguments, const SnippetArguments& call,
                            const tilewright::abi::PlannedSequence& sequence) {
-  const int decode_q_len =
-      arguments.plan.decode.blocks > 0 ? tilewright::abi::kDecodeRows * call.num_kv_heads / call.num_q_heads : 0;
+  const int decode_q_len = arguments.plan.decode.blocks > 0
+                               ? tilewright::abi::most_decoded_rows(call.num_q_heads, call.num_kv_heads)
+                               : 0;
   return sequence.q_len == 0 ||
          tilewright::abi::is_decoded(decode_q_len, kBlockQ, sequence.q_len, sequence.lead);
 }

@@ -15,7 +15,7 @@
 
 namespace tw_kernel {
 
-constexpr int kPlans = 2;     // that of the item which is brought, and the next
+constexpr int kPlans = 2;     // of the item that is brought, and of the next
 constexpr int kQLoaders = kConsumers;
 static_assert(kQLoaders <= 3, "four warps: one plans and brings K and V, the others bring Q");
 

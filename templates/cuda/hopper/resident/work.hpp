@@ -52,7 +52,9 @@ struct TilesOfUnit {
 struct Unit {
   enum class Kind : int { rows, none, end };  // none: it has no rows in this item, and only gives tiles back
 
-  QTile q_tile;  // as if it had rows of all warpgroups; those of this one exist, and it ends with them
+  // A q tile of all warpgroups in which this one has the unit's rows. The others' rows do not count; it ends with the
+  // unit's.
+  QTile q_tile;
   Kind kind;
   TilesOfUnit tiles;
 };
