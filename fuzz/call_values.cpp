@@ -1,6 +1,7 @@
 #include "fuzz/call_values.hpp"
 
 #include <cstddef>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -33,7 +34,9 @@ BufferValues copy_buffer(const TensorView& view) {
 
 CallValues::CallValues(const Spec& spec, const Shape& call_shape, const SnippetInputs& inputs)
     : shape(call_shape) {
-  for (const auto& [name, view] : inputs.buffers) buffers.emplace(name, copy_buffer(view));
+  std::map<std::string, BufferValues> copies;
+  for (const auto& [name, view] : inputs.buffers) copies.emplace(name, copy_buffer(view));
+  buffers = std::make_shared<const std::map<std::string, BufferValues>>(std::move(copies));
   for (const auto& [name, scalar] : spec.scalars) {
     const auto given = inputs.scalars.find(name);
     if (given == inputs.scalars.end() && !scalar.default_value) {

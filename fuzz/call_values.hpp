@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct ScalarValue {
   double value = 0;
 };
 
-/// What snippets read in addition to indices, copied from a call's inputs.
+/// What snippets read in addition to indices, copied from a call's inputs. Copies share the
+/// buffers.
 struct CallValues {
   /// @throws Error with code usage for a scalar that has no value
   CallValues(const Spec& spec, const Shape& shape, const SnippetInputs& inputs);
@@ -34,7 +36,7 @@ struct CallValues {
   std::int64_t first_b = 0;          ///< its number
   std::int64_t q_token_offset = 0;   ///< q_token of q_idx 0
   std::int64_t kv_token_offset = 0;  ///< kv_token of kv_idx 0
-  std::map<std::string, BufferValues> buffers;
+  std::shared_ptr<const std::map<std::string, BufferValues>> buffers;
   std::map<std::string, ScalarValue> scalars;
 };
 

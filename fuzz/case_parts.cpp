@@ -27,9 +27,10 @@ CaseParts::CaseParts(const FuzzCase& fuzz_case, const Problem& problem,
       out_width_(fuzz_case.spec.value_head_dim()),
       problem_(problem),
       parts_(fuzz_case.spec, problem) {
+  const CallValues values(fuzz_case.spec, problem.shape, problem.snippet);
   for (const Parts::Piece& piece : parts_.pieces()) {
     const Parts::Piece* const sequence = problem.sequences ? &piece : nullptr;
-    all_.push_back({piece, CaseInterpretations(fuzz_case, problem, user, sequence)});
+    all_.push_back({piece, CaseInterpretations(fuzz_case, problem, values, user, sequence)});
   }
 }
 

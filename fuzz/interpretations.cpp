@@ -12,11 +12,9 @@ UserInterpretations::UserInterpretations(const Spec& spec, const Toolchain& tool
     : in_float(spec, toolchain), in_double(spec, toolchain) {}
 
 CaseInterpretations::CaseInterpretations(const FuzzCase& fuzz_case, const Problem& problem,
-                                         const UserInterpretations* user,
+                                         const CallValues& values, const UserInterpretations* user,
                                          const Parts::Piece* sequence)
-    : case_(fuzz_case),
-      user_(has_all_trees(fuzz_case) ? nullptr : user),
-      values_(fuzz_case.spec, problem.shape, problem.snippet) {
+    : case_(fuzz_case), user_(has_all_trees(fuzz_case) ? nullptr : user), values_(values) {
   if (!has_all_trees(fuzz_case)) {
     if (!user)
       throw Error(ErrorCode::internal, "a snippet without a tree needs compiled interpretations");

@@ -10,6 +10,7 @@
 #include "../verify/reference.hpp"
 #include "../verify/scale_values.hpp"
 #include "../verify/snippet_evaluator.hpp"
+#include "call_values.hpp"
 #include "case.hpp"
 #include "interpreter.hpp"
 
@@ -29,10 +30,11 @@ struct UserInterpretations {
 /// float.
 class CaseInterpretations {
  public:
+  /// @param values of the problem, copied
   /// @param user must be given where a snippet of the spec has no tree
   /// @param sequence of a packed call: whose elements are evaluated, with b 0 and its own rows
-  /// All arguments must outlive it.
-  CaseInterpretations(const FuzzCase& fuzz_case, const Problem& problem,
+  /// All other arguments must outlive it.
+  CaseInterpretations(const FuzzCase& fuzz_case, const Problem& problem, const CallValues& values,
                       const UserInterpretations* user, const Parts::Piece* sequence = nullptr);
 
   bool keep(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) const {

@@ -87,13 +87,13 @@ class TreeResolver {
         }
         break;
       case Op::read:
-        node.buffer = &find(values_.buffers, expression.name);
+        node.buffer = &find(*values_.buffers, expression.name);
         if (node.buffer->extents.size() != node.operands.size()) {
           fail_tree("reads " + expression.name + " with a wrong number of indices");
         }
         break;
       case Op::size: {
-        const BufferValues& buffer = find(values_.buffers, expression.name);
+        const BufferValues& buffer = find(*values_.buffers, expression.name);
         node.op = Op::integer_literal;
         node.literal =
             Value::of_integer(buffer.extents.at(static_cast<std::size_t>(expression.integer)));

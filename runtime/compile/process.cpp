@@ -40,7 +40,7 @@ struct OutputPipe {
   void drain(std::size_t limit, bool* truncated) {
     char chunk[16384];
     for (int reads = 0; reads < 64 && read_end; ++reads) {
-      const ssize_t count = read(read_end.get(), chunk, sizeof chunk);
+      const ssize_t count = ::read(read_end.get(), chunk, sizeof chunk);
       if (count < 0 && errno == EINTR) continue;
       if (count < 0 && errno == EAGAIN) return;
       if (count <= 0) {
