@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <variant>
 
@@ -44,22 +45,41 @@ std::string errors_of_out(const verify::Report& report) {
       verdict.naive_rms);
 }
 
-// How a longer buffer keeps the indices inside: with extents for all of its null dimensions.
-std::string hint_on_length(const Spec& spec, const CallInputs& inputs, bool is_file,
-                           const verify::ShortDimension& too_short) {
-  const std::string& name = too_short.buffer;
-  if (is_file) {
-    return fmt::format("dimension {} of a \"{}\" that is {} long holds them all",
-                       too_short.dimension, name, too_short.needed);
+// Of each buffer whose end indices pass: its dimensions, and the extents that hold all indices.
+using NeededExtents = std::map<std::string, std::map<int, std::int64_t>>;
+
+NeededExtents needed_extents(const verify::UndefinedOperations& found) {
+  NeededExtents needed;
+  for (const verify::UndefinedOperation& operation : found.operations) {
+    if (!operation.too_short) continue;
+    std::int64_t& extent = needed[operation.too_short->buffer][operation.too_short->dimension];
+    extent = std::max(extent, operation.too_short->needed);
   }
-  const TensorView& given = inputs.problem().snippet.buffers.at(name);
+  return needed;
+}
+
+// "a "bias" whose dimension 0 is 7 long holds them all"
+std::string hint_on_file(const std::string& buffer, const std::map<int, std::int64_t>& needed) {
+  std::vector<std::string> dimensions;
+  for (const auto& [dimension, extent] : needed) {
+    dimensions.push_back(fmt::format("dimension {} is {}", dimension, extent));
+  }
+  return fmt::format("a \"{}\" whose {} long holds them all", buffer,
+                     fmt::join(dimensions, " and "));
+}
+
+// With extents for all of the buffer's null dimensions, as --buffer wants them.
+std::string hint_on_option(const Spec& spec, const CallInputs& inputs, const std::string& buffer,
+                           const std::map<int, std::int64_t>& needed) {
+  const TensorView& given = inputs.problem().snippet.buffers.at(buffer);
+  const std::vector<BufferDim>& shape = spec.buffers.at(buffer).shape;
   std::vector<std::int64_t> extents;
-  for (std::size_t d = 0; d < spec.buffers.at(name).shape.size(); ++d) {
-    if (!std::holds_alternative<FreeDim>(spec.buffers.at(name).shape[d])) continue;
-    const bool is_short = static_cast<int>(d) == too_short.dimension;
-    extents.push_back(is_short ? too_short.needed : given.shape[d]);
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (!std::holds_alternative<FreeDim>(shape[d])) continue;
+    const auto longer = needed.find(static_cast<int>(d));
+    extents.push_back(longer == needed.end() ? given.shape[d] : longer->second);
   }
-  return fmt::format("--buffer {}={} holds them all", name, fmt::join(extents, ","));
+  return fmt::format("--buffer {}={} holds them all", buffer, fmt::join(extents, ","));
 }
 
 }  // namespace
@@ -167,12 +187,18 @@ std::string gradients_text(const Gradients& gradients, const char* whose) {
 std::string findings_text(const Spec& spec, const CallInputs& inputs, bool is_file,
                           const verify::Report& report) {
   const verify::UndefinedOperations& found = report.undefined;
+  NeededExtents needed = needed_extents(found);
   std::string text;
   for (const verify::UndefinedOperation& operation : found.operations) {
     text += fmt::format("warning: {}\n  --> {}\n   | {}\n", operation.message,
                         to_string(operation.place), operation.place.excerpt);
     if (!operation.too_short) continue;
-    text += "  hint: " + hint_on_length(spec, inputs, is_file, *operation.too_short) + '\n';
+    const auto buffer = needed.find(operation.too_short->buffer);
+    if (buffer == needed.end()) continue;  // an operation above has the hint
+    text += fmt::format("  hint: {}\n",
+                        is_file ? hint_on_file(buffer->first, buffer->second)
+                                : hint_on_option(spec, inputs, buffer->first, buffer->second));
+    needed.erase(buffer);
   }
   if (found.count > 0) {
     text += fmt::format("{} in {} of {} that were looked at\n",

@@ -116,7 +116,10 @@ std::string describe_index(const Spec& spec, const Finding& finding, const Sourc
     return fmt::format("index {} is outside an array of the snippet", finding.operand[0]);
   }
   const std::vector<std::string> names = buffers_at(spec, finding, place);
-  const std::string of_buffer = names.empty() ? "" : " of buffer " + one_of(names);
+  const bool has_dimensions = names.size() == 1 && spec.buffers.at(names[0]).shape.size() > 1;
+  const std::string of_dimension =
+      has_dimensions ? fmt::format(" of dimension {}", finding.dimension) : "";
+  const std::string of_buffer = names.empty() ? "" : of_dimension + " of buffer " + one_of(names);
   const bool is_nan = finding.kind == Finding::index_not_a_number;
   return fmt::format("index {}{} is outside its extent {}{}", index_of(finding), of_buffer,
                      finding.operand[1],
@@ -236,19 +239,19 @@ UndefinedOperation describe(const Spec& spec, const KernelSource& source, const 
 // Two findings of one place: what a kept element shows, and the indices of both.
 Finding merged(const Finding& known, const Finding& other) {
   Finding both = other.kept && !known.kept ? other : known;
-  if (known.dimension != other.dimension) return both;
   both.least = std::min(known.least, other.least);
   both.greatest = std::max(known.greatest, other.greatest);
   return both;
 }
 
-// One finding for each kind and place, a kept element before a dropped one, in order of place.
+// One finding for each kind, place and dimension, a kept element before a dropped one, in order of
+// place.
 std::vector<UndefinedOperation> collect(const Spec& spec,
                                         const CheckedInterpretation& interpretation) {
-  std::map<std::array<int, 5>, Finding> first;
+  std::map<std::array<int, 6>, Finding> first;
   for (const Finding& finding : interpretation.take_findings().first) {
-    const std::array place = {finding.snippet, finding.line, finding.column, finding.offset,
-                              finding.kind};
+    const std::array place = {finding.snippet, finding.line,      finding.column,
+                              finding.offset,  finding.dimension, finding.kind};
     const auto [entry, is_new] = first.emplace(place, finding);
     if (!is_new) entry->second = merged(entry->second, finding);
   }

@@ -35,7 +35,7 @@ struct UndefinedOperation {
 
 /// What the checked interpretation found.
 struct UndefinedOperations {
-  std::vector<UndefinedOperation> operations;  ///< one for each place and kind
+  std::vector<UndefinedOperation> operations;  ///< one for each place, dimension and kind
   std::int64_t count = 0;                      ///< of operations
   std::int64_t elements = 0;                   ///< of the score matrices
   std::int64_t elements_checked = 0;  ///< less where there are too many: then whole rows, evenly

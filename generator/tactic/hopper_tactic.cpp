@@ -299,8 +299,11 @@ std::string why_not_hopper(const SpecFacts& facts, const Target& target,
   const std::int64_t limit = kv_tile_limit(facts, dividing_q_tile(spec, kernel),
                                            std::max(spec.head_dim, spec.value_head_dim()));
   if (largest_kv_tile(spec, kernel, limit) < kLeastKvTile) {
-    return fmt::format("no kv tile of {} to {} columns divides block[1], which is {}", kLeastKvTile,
-                       limit, spec.block[1]);
+    const std::string columns = limit == kLeastKvTile
+                                    ? std::to_string(limit)
+                                    : fmt::format("{} to {}", kLeastKvTile, limit);
+    return fmt::format("no kv tile of {} columns divides block[1], which is {}", columns,
+                       spec.block[1]);
   }
   return fmt::format("no q tile of 64, 128 or 192 rows divides block[0], which is {}",
                      spec.block[0]);

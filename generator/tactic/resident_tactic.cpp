@@ -30,8 +30,8 @@ std::int64_t reads_of_elements(const SpecFacts& facts) {
 
 std::string why_not(const SpecFacts& facts) {
   const Spec& spec = facts.spec;
-  if (!spec.is_packed()) return "it serves packed calls";
-  if (spec.is_paged()) return "it loads no pages";
+  if (!spec.is_packed()) return "layout must be \"packed\"";
+  if (spec.is_paged()) return "k and v must be packed too, and are in pages";
   if (spec.tactic) return "the spec forces a tactic";
   if (spec.has_dropout()) return "it has no registers to draw what dropout keeps";
   if (size_of(spec.dtype) != 2 || spec.key_value_dtype() != spec.dtype) {

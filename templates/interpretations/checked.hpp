@@ -72,7 +72,7 @@ TW_NOINLINE bool tw_run(int snippet, Body&& body) {
   return true;
 }
 
-// What has been found since it was last asked for, each kind once for each place and outcome.
+// What has been found since it was last asked for, each kind once for each place, dimension and outcome.
 struct tw_Findings {
   static constexpr int kCapacity = 64;
   Finding items[kCapacity];
@@ -86,7 +86,6 @@ struct tw_Findings {
   void unlock() { __atomic_clear(&locked, __ATOMIC_RELEASE); }
 
   static void widen(Finding& known, const Finding& finding) {
-    if (known.dimension != finding.dimension) return;
     if (finding.least < known.least) known.least = finding.least;
     if (finding.greatest > known.greatest) known.greatest = finding.greatest;
   }
@@ -95,7 +94,8 @@ struct tw_Findings {
     for (int i = 0; i < count; ++i) {
       if (items[i].kind == finding.kind && items[i].line == finding.line &&
           items[i].column == finding.column && items[i].offset == finding.offset &&
-          items[i].kept == finding.kept && items[i].snippet == finding.snippet) {
+          items[i].dimension == finding.dimension && items[i].kept == finding.kept &&
+          items[i].snippet == finding.snippet) {
         return widen(items[i], finding);
       }
     }

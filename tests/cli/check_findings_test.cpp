@@ -185,7 +185,32 @@ TEST_CASE("cli: check says how long a table must be that is read past its end") 
   CHECK(operation["too_short"] ==
         nlohmann::json({{"buffer", "bias"}, {"dimension", 0}, {"needed", 7}}));
   CHECK_THAT(on_cpu({"check", spec, "--inputs", file}).out,
-             ContainsSubstring("hint: dimension 0 of a \"bias\" that is 7 long holds them all"));
+             ContainsSubstring("hint: a \"bias\" whose dimension 0 is 7 long holds them all"));
+}
+
+TEST_CASE("cli: check gives one hint for all reads that pass the ends of a buffer") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({"dtype": "f32", "head_dim": 16,
+    "score_mod": "score + x(q_idx, 0) + x(q_idx + 4, 3 * kv_idx) + x(0, kv_idx + 1)",
+    "buffers": {"x": {"dtype": "f32", "shape": [null, null]}}})json");
+  const auto check = [&](const std::string& extents) {
+    return on_cpu({"check", spec, "--inputs", "random:1,1,1,4,4", "--buffer", "x=" + extents}).out;
+  };
+  const std::string found = check("3,2");
+  INFO(found);
+  const std::string hint = "hint: --buffer x=8,10 holds them all\n";
+  CHECK_THAT(found, ContainsSubstring(hint));
+  CHECK(found.find("hint: ") == found.rfind("hint: "));
+  CHECK_THAT(check("8,10"), !ContainsSubstring("warning"));
+  const std::string file = write_zeros(folder, "in.safetensors",
+                                       {{"q", f32, {1, 1, 4, 16}},
+                                        {"k", f32, {1, 1, 4, 16}},
+                                        {"v", f32, {1, 1, 4, 16}},
+                                        {"x", f32, {3, 2}}});
+  CHECK_THAT(
+      on_cpu({"check", spec, "--inputs", file}).out,
+      ContainsSubstring("hint: a \"x\" whose dimension 0 is 8 and dimension 1 is 10 long holds "
+                        "them all\n"));
 }
 
 TEST_CASE("cli: check advises on dlse only where it may be why a gradient is wrong") {

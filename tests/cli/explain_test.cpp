@@ -349,9 +349,9 @@ TEST_CASE("cli: explain says which specs keep k and v of short sequences, and wh
     CHECK(found.at("used") == false);
     return found.at("why_not").get<std::string>();
   };
-  CHECK(why_not(R"("head_dim": 128)") == "it serves packed calls");
+  CHECK(why_not(R"("head_dim": 128)") == "layout must be \"packed\"");
   CHECK(why_not(R"("head_dim": 128, "layout": "packed", "kv_layout": "paged")") ==
-        "it loads no pages");
+        "k and v must be packed too, and are in pages");
   CHECK(why_not(R"("head_dim": 192, "layout": "packed")") ==
         "head_dim and v_head_dim must be equal, from 64 to 128, and are 192 and 192");
   CHECK(why_not(R"("head_dim": 128, "layout": "packed", "block": [96, 96])") ==
