@@ -182,6 +182,9 @@ Map hopper_context(const SpecFacts& facts, const Target& target, const HopperTac
   context["linear_reads"] = has_room ? read_values(linear_reads(facts.score_facts(form))) : List{};
   context["split"] = variant.split;
   context["resident"] = variant.resident;
+  context["proved"] = variant.resident && facts.has_plain_mask()
+                          ? proved_context(facts, "cuda/hopper/resident/undecided.hpp", {})
+                          : jinja::Value();
   context.merge(tactic_variables(tactic));
   context.merge(
       Map{{"head_pad", round_up(spec.head_dim, k_step)},

@@ -52,6 +52,40 @@ std::optional<double> usual_value(const snippet::Factor& factor, const Spec& spe
   return value;
 }
 
+// Whether intervals have the node in a few instructions, and tell something of a tile by it, as
+// they seldom do by remainders: SpecFacts::has_plain_mask.
+bool is_plain(const snippet::Expression& node) {
+  using snippet::Op;
+  if (node.type != snippet::Type::integer && node.type != snippet::Type::truth) return false;
+  const auto is_literal = [&](std::size_t operand) {
+    return node.operands[operand].op == Op::integer_literal;
+  };
+  switch (node.op) {
+    case Op::multiply:
+      return is_literal(0) || is_literal(1);
+    case Op::divide:
+      return is_literal(1);
+    case Op::integer_literal:
+    case Op::truth_literal:
+    case Op::variable:
+    case Op::add:
+    case Op::subtract:
+    case Op::negate:
+    case Op::less:
+    case Op::less_equal:
+    case Op::greater:
+    case Op::greater_equal:
+    case Op::equal:
+    case Op::not_equal:
+    case Op::logical_and:
+    case Op::logical_or:
+    case Op::logical_not:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 SpecFacts::SpecFacts(const Spec& given)
@@ -189,6 +223,18 @@ bool SpecFacts::any_snippet_divides() const {
 
 bool SpecFacts::may_prove_mask() const {
   return mask_mod && !mask_mod->facts.is_opaque;
+}
+
+bool SpecFacts::has_plain_mask() const {
+  constexpr std::size_t kShort = 40;  // nodes
+  if (!mask_mod) return false;
+  const std::vector<snippet::Statement>& statements = mask_mod->tree.statements;
+  if (statements.size() != 1 || statements[0].kind != snippet::Statement::Kind::result) {
+    return false;
+  }
+  const snippet::Expression& value = statements[0].value;
+  return snippet::size_of(value) <= kShort &&
+         !snippet::has_node(value, [](const snippet::Expression& node) { return !is_plain(node); });
 }
 
 }  // namespace tilewright

@@ -115,6 +115,9 @@ class SpecFacts {
   bool mask_mod_reads() const;
   /// Whether mask_mod may be proved by intervals, which evaluate both sides of && and ||.
   bool may_prove_mask() const;
+  /// Whether mask_mod is one short expression of sums, multiples, quotients, comparisons and
+  /// truths, without reads: a proof of it takes no branch and few registers.
+  bool has_plain_mask() const;
 };
 
 }  // namespace tilewright

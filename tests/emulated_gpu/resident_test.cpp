@@ -81,7 +81,8 @@ TEST_CASE("resident k and v: lengths around units and tiles, rows and sequences 
           "[every-kind]") {
   const Variable wherever("TILEWRIGHT_RESIDENT", "1");
   const char* const mask =
-      GENERATE("", "q_idx >= kv_idx", "q_idx >= kv_idx && q_idx - kv_idx < 40 + 30 * h");
+      GENERATE("", "q_idx >= kv_idx", "q_idx >= kv_idx && q_idx - kv_idx < 40 + 30 * h",
+               "abs(q_idx - kv_idx) < 70 + 10 * h");
   const auto [heads, kv_heads] = GENERATE(std::pair{1, 1}, std::pair{4, 1}, std::pair{8, 1});
   CAPTURE(mask, heads);
   Batch batch = {.lengths = {{256, 256},
@@ -185,6 +186,8 @@ TEST_CASE("resident k and v: planted faults are seen") {
       {"a tile is never given back", tiles, "if ((released_ >> place.stage & 1u) != 0) release(",
        "if (false) release("},
       {"a warpgroup takes the tiles of the item before", tiles, "phases_ ^= released_;", ""},
+      {"K of the item before is taken for this one's", tiles, "    has_k_ &= ~released_;\n", ""},
+      {"V of the item before is taken for this one's", tiles, "    has_v_ &= ~released_;\n", ""},
       {"no tile is partial", tiles, "(partial_ >> place_.stage & 1u) != 0}", "false}"},
       {"K's place is filled before it is empty", kv_producer,
        "wait(shared_address(&control.k_empty[t]), parity,",
@@ -200,13 +203,13 @@ TEST_CASE("resident k and v: planted faults are seen") {
       {"an item's first unit is taken by two warpgroups or none", q_producer,
        "next_group_ = (next_group_ + all) % kConsumers;",
        "next_group_ = (next_group_ + all + number_) % kConsumers;"},
-      {"the last unit's head stays", q_producer, "unit.q_tile.h = h;", ""},
+      {"the last unit's head stays", q_producer, "q_tile.h += step.head;", ""},
       {"a warpgroup's rows begin where the other's do", q_producer,
        "first_row - number_ * kUnitRows;", "first_row;"},
       {"tiles are given back before the last unit that needs them", q_producer,
        "item.needed_up_to(next.unit)", "item.needed_up_to(next.unit - 1)"},
-      {"a unit has the tiles of the rows before", q_producer, "step.unit / kUnitsOfBlock;",
-       "max(step.unit / kUnitsOfBlock - 1, 0);"},
+      {"a unit has the tiles of the rows before", q_producer, "number / kUnitsOfBlock;",
+       "max(number / kUnitsOfBlock - 1, 0);"},
       {"no item is asked for", q_producer, "if (left == min(own, kLeftWhenAsking)) items_.ask();",
        ""},
       {"a plan is written over before it was followed", planner, "place_.parity(), \"being asked",
@@ -215,17 +218,39 @@ TEST_CASE("resident k and v: planted faults are seen") {
        "if (tile + 1 >= item.kv_tiles)"},
       {"rows that keep nothing are the unit's before", consumer, "if (!tiles.has_tile()) {",
        "if (false) {"},
-      {"a unit's place for Q is never given back", consumer, "    give_back_stored();\n", ""},
+      {"a unit's place for Q is never given back", consumer, "stores_ = kOutOverQ && kStoresBoxes;",
+       ""},
       {"a place for Q is given back before out is stored", consumer,
        "if (lane() == 0) wait_until_stores_read();", ""},
-      {"tiles that are left out stay", tiles, "      give_back_k();\n      give_back_v(place_);\n",
-       ""},
-      {"what the first tile leaves is forgotten", consumer, "!has_before, has_before, before);",
-       "true, has_before, before);"},
+      {"a tile is full or empty as its block is", q_producer,
+       "if (proof != Proof::undecided) partial ^= bit;", "partial ^= bit;"},
+      {"full tiles are not visited", q_producer, "if (proof == Proof::empty)",
+       "if (proof == Proof::full)"},
+      {"empty tiles are full", q_producer, "if (proof == Proof::empty) kept ^= bit;", ""},
+      {"proofs are of the sequence's first rows", resident + "proved_tiles.hpp",
+       "{first_row + q_tile.q_offset(call),", "{q_tile.q_offset(call),"},
+      {"proofs are of the first columns", resident + "proved_tiles.hpp", "tile * kKvTile;", "0;"},
+      {"the last tile has all columns", q_producer, "all : partial | ragged", "all : partial"},
       {"an item ends with its first unit", work,
        "__forceinline__ int first_unit() const { return lead / kUnitRows; }",
        "__forceinline__ int first_unit() const { return units - 1; }"}};
   Spec spec = f16_spec(64, "q_idx >= kv_idx && q_idx - kv_idx < 200");
+  const verify::PackedLengths of =
+      lengths(4, 2, {{256, 256}, {70, 200}, {60, 60}, {50, 50}, {200, 90}, {40, 0}, {256, 130}});
+  REQUIRE(findings_in_any_order(spec, of, default_template_loader()).empty());
+  test::check_each_is_seen(faults, [&](const Templates& templates) {
+    return findings_in_any_order(spec, of, templates);
+  });
+}
+
+TEST_CASE("resident k and v: planted faults in what a mask without proofs leaves out are seen") {
+  const Variable wherever("TILEWRIGHT_RESIDENT", "1");
+  const std::vector<Fault> faults = {
+      {"tiles that are left out stay", "cuda/hopper/resident/tiles.hpp",
+       "      give_back_k();\n      give_back_v(place_);\n", ""},
+      {"what the first tile leaves is forgotten", "cuda/hopper/resident/consumer.hpp",
+       "!has_before, has_before, before);", "true, has_before, before);"}};
+  const Spec spec = f16_spec(64, "clamp(q_idx - kv_idx, 0, 199) == q_idx - kv_idx");
   const verify::PackedLengths of =
       lengths(4, 2, {{256, 256}, {70, 200}, {60, 60}, {50, 50}, {200, 90}, {40, 0}, {256, 130}});
   REQUIRE(findings_in_any_order(spec, of, default_template_loader()).empty());

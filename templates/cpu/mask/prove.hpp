@@ -6,8 +6,8 @@
 #include "cpu/inline.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/undecided.hpp"
+#include "mask/prove_range.hpp"
 #include "mask/tile_range.hpp"
-#include "interpretations/interval.hpp"
 #include "snippet/proved.hpp"
 
 // Classifies tiles by the interval interpretation, many at a time.
@@ -17,16 +17,9 @@ namespace tw_kernel {
 
 TW_NOINLINE Proof prove(const tw_proved::tw_State& state, const RowPlace& place,
                         const TileRange& range) {
-  using tw_proved::tw_Int;
   tw_proved::tw_met_undecided = false;
-  const tw_proved::tw_Truth kept = tw_proved::tw_mask_mod(
-      state, place.b, place.h, place.h_kv,
-      tw_Int::of(static_cast<long long>(range.first_q_idx),
-                 static_cast<long long>(range.first_q_idx) + range.rows - 1, true),
-      tw_Int::of(static_cast<long long>(range.first_kv_idx),
-                 static_cast<long long>(range.first_kv_idx) + range.columns - 1, true));
-  if (tw_proved::tw_met_undecided || !kept.is_decided()) return Proof::undecided;
-  return kept.may_hold ? Proof::full : Proof::empty;
+  const Proof proof = prove_range(state, place, range);
+  return tw_proved::tw_met_undecided ? Proof::undecided : proof;
 }
 
 template <typename Number>

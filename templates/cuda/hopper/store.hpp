@@ -58,7 +58,8 @@ TW_INLINE void send_out(unsigned staged, const TensorMap& map, const SnippetArgu
 TW_INLINE void store_out(const ForwardArguments&, const TensorMaps& maps, const SnippetArguments& call,
                          const Shared& shared, const QTile& q_tile, int q_stage, int consumer,
                          const RowEnds& ends, const float (&out)[kRows][kOutColumns]) {
-  const int warp = static_cast<int>(consumer_thread() % kWarpgroup / 32);
+  // From one lane, so that the compiler knows coordinates and addresses to be the same for the whole warp.
+  const int warp = __shfl_sync(~0u, static_cast<int>(consumer_thread() % kWarpgroup / 32), 0);
   const unsigned staged = shared.out(q_stage, consumer) + warp * kWarpRows * kPanelRowBytes;
   const bool sends = lane() == 0;
   const int first_row = q_tile.first_row + consumer * 64 + warp * kWarpRows;

@@ -76,6 +76,8 @@ std::vector<Wish> wishes() {
   packed.layout = Layout::packed;
   Spec packed_wide = packed;  // whose q tiles have rows of one row of tiles
   packed_wide.head_dim = 128;
+  Spec packed_near = packed_wide;  // whose mask intervals do not decide
+  packed_near.mask_mod = "abs(q_idx - kv_idx) < 99";
   Spec packed_in_float = packed;
   packed_in_float.dtype = f32;
   Spec promised = packed;
@@ -151,6 +153,7 @@ std::vector<Wish> wishes() {
           {packed, "forward_prefill"},
           {packed_wide, "forward_prefill"},
           {packed_wide, "forward_prefill_resident"},
+          {packed_near, "forward_prefill_resident"},
           {packed_in_float, "forward_prefill"},
           {packed, "forward_decode"},
           {plain, "forward_decode"},

@@ -180,6 +180,32 @@ TEST_CASE("snippet facts: each fact of an opaque snippet is the cautious one") {
   }
 }
 
+TEST_CASE("snippet facts: a plain mask compares sums of integers in one short expression") {
+  const auto is_plain = [](const std::string& mask_mod) {
+    Spec masked = spec();
+    masked.mask_mod = mask_mod;
+    masked.scalars["window"] = {.dtype = DType::i32};
+    masked.scalars["slant"] = {.dtype = DType::f32};
+    return SpecFacts(masked).has_plain_mask();
+  };
+  CHECK(is_plain("q_idx >= kv_idx"));
+  CHECK(is_plain("q_idx >= kv_idx && q_idx - kv_idx < window"));
+  CHECK(is_plain("return !(kv_idx > q_idx) || kv_idx < 2 * h;"));
+  CHECK(is_plain("q_idx / 128 == kv_idx / 128"));
+  CHECK(!is_plain(""));
+  CHECK(!is_plain("doc(b, q_idx) == doc(b, kv_idx)"));
+  CHECK(!is_plain("slant * q_idx >= kv_idx"));
+  CHECK(!is_plain("q_idx * kv_idx > 9"));
+  CHECK(!is_plain("q_idx / window == kv_idx / window"));
+  CHECK(!is_plain("(q_idx - kv_idx) % 4 == 0"));
+  CHECK(!is_plain("abs(q_idx - kv_idx) < 9"));
+  CHECK(!is_plain("h == 0 ? q_idx >= kv_idx : true"));
+  CHECK(!is_plain("const int k = kv_idx; return q_idx >= k;"));
+  std::string longer = "q_idx >= kv_idx";
+  for (int i = 0; i < 16; ++i) longer += " && q_idx != 7";
+  CHECK(!is_plain(longer));
+}
+
 TEST_CASE("snippet facts: loops, lambdas and auto leave only what is sure") {
   // What a loop or a branch changes has no value that is known.
   CHECK(hoisted("int k = kv_idx; for (int i = 0; i < 2; ++i) k += i; return score + doc(b, k);")

@@ -2,7 +2,6 @@
 
 #include "abi/cuda_forward.hpp"
 #include "cuda/attention/modify.hpp"
-#include "cuda/attention/q_tile.hpp"
 #include "cuda/attention/softmax.hpp"
 #include "cuda/hopper/layout.hpp"
 #include "cuda/hopper/places.hpp"
@@ -15,7 +14,6 @@
 #include "cuda/ptx/shared_address.hpp"
 #include "cuda/ptx/tensor_copy.hpp"
 #include "cuda/store/row_ends.hpp"
-#include "cuda/tile/kv_tile.hpp"
 #include "cuda/tile/panel.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/store_out.hpp"
@@ -52,10 +50,12 @@ class ResidentConsumer {
     wait(shared_address(&control.q_full[number_][stage]), place_.q().parity(), "Q, stage", stage);
     const Unit& unit = control.unit[number_][place_.announcement()];
     unsigned long long& q_empty = control.q_empty[number_][stage];
-    if (unit.kind == Unit::Kind::end) return false;
-    give_back_stored();
-    visits_.ring().begin(unit.tiles);
-    if (unit.kind == Unit::Kind::none) {
+    const Unit::Kind kind = unit.kind;
+    const TilesOfUnit tiles = unit.tiles;
+    if (kind == Unit::Kind::end) return false;
+    visits_.ring().begin(tiles);
+    if (kind == Unit::Kind::none) {
+      give_back_stored();
       release(q_empty);
       return true;
     }
@@ -66,13 +66,15 @@ class ResidentConsumer {
     Softmax softmax = start_softmax();
     float out[kRows][kOutColumns] = {};
     QRows rows = {inputs, q_ + stage * (kConsumers * kQGroupBytes >> 4), q_empty, softmax, out};
-    const RowEnds ends = visit_all(rows, unit.q_tile);
+    const RowEnds ends = visit_all(rows);
+    give_back_stored();
     store_out(arguments_, maps_, call_, shared_, unit.q_tile, stage, number_, ends, out);
     stores_ = kOutOverQ && kStoresBoxes;
     return true;
   }
 
-  // The place of the unit before, over whose Q its rows of out lie until they are stored.
+  // The place of the unit before, over whose Q its rows of out lie until they are stored: while the first tile of the
+  // unit at hand is visited. The unit after it takes the place.
   __forceinline__ void give_back_stored() {
     if (!stores_) return;
     if (lane() == 0) wait_until_stores_read();
@@ -80,7 +82,7 @@ class ResidentConsumer {
     stores_ = false;
   }
 
-  __forceinline__ RowEnds visit_all(QRows& rows, const QTile& q_tile) {
+  __forceinline__ RowEnds visit_all(QRows& rows) {
     ResidentTiles& tiles = visits_.ring();
     if (!tiles.has_tile()) {
       if (!kOutOverQ || !kStoresBoxes) release(rows.q_empty);
@@ -90,21 +92,16 @@ class ResidentConsumer {
     bool has_before = false;
 #pragma unroll 1
     do {
-      const KvTile tile = tiles.tile();
-      const bool masked = tile.partial() || tile.first() + kKvTile > q_tile.kv_len(call_) || lacks_rows(q_tile);
+      const bool masked = tiles.masked();
       if (!kBoundsIndices || masked) {
         has_before |= visits_.template visit<!kBoundsIndices>(rows, masked, !has_before, has_before, before);
       } else {
         has_before |= visits_.template visit<true>(rows, false, false, has_before, before);
       }
+      give_back_stored();
     } while (tiles.has_tile());
     if (!kOutOverQ || !kStoresBoxes) release(rows.q_empty);
     return has_before ? visits_.finish(rows, before) : visits_.end(rows);
-  }
-
-  // Whether snippets' indices of rows need bounds.
-  __forceinline__ bool lacks_rows(const QTile& q_tile) const {
-    return kBoundsIndices && q_tile.first_row + (number_ + 1) * kUnitRows > q_tile.q_len(call_);
   }
 
   const ForwardArguments& arguments_;

@@ -14,6 +14,8 @@
 #include "cuda/ptx/tensor_copy.hpp"
 #include "kernel/boxes.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/unit_proofs.hpp"
+#include "mask/tile_range.hpp"
 
 // The thread that tells one warpgroup of its units, every kConsumers-th of all items', and brings their Q.
 
@@ -81,32 +83,55 @@ class ResidentQProducer {
   }
 
   __forceinline__ void bring_unit(const ResidentItem& item, const Step& step, unsigned released) {
-    TilesOfUnit tiles = find_tiles(item, step);
-    tiles.released = static_cast<unsigned char>(released);
     const int first_row = max(step.unit * kUnitRows - item.lead, 0);
-    const int h = item.q_tile.h + step.head;
+    QTile q_tile = item.q_tile;
+    q_tile.h += step.head;
+    q_tile.first_row = first_row - number_ * kUnitRows;
+    q_tile.end_of_rows = min((step.unit + 1) * kUnitRows - item.lead, q_tile.end_of_rows);
+    TilesOfUnit tiles = find_tiles(item, step.unit, q_tile, first_row);
+    tiles.released = static_cast<unsigned char>(released);
     Unit& unit = wait_for_place();
-    unit.q_tile = item.q_tile;
-    unit.q_tile.h = h;
-    unit.q_tile.first_row = first_row - number_ * kUnitRows;
-    unit.q_tile.end_of_rows = min((step.unit + 1) * kUnitRows - item.lead, item.q_tile.end_of_rows);
+    unit.q_tile = q_tile;
     unit.kind = Unit::Kind::rows;
     unit.tiles = tiles;
     load(unit.q_tile, first_row);
     place_.advance();
   }
 
-  __forceinline__ TilesOfUnit find_tiles(const ResidentItem& item, const Step& step) const {
+  // q_tile: the unit's
+  __forceinline__ TilesOfUnit find_tiles(const ResidentItem& item, int number, const QTile& q_tile,
+                                         int first_row) const {
     const unsigned all = (1u << item.kv_tiles) - 1;
-    if (!kMasked || all == 0) return {static_cast<unsigned char>(all), 0, 0, 0};
-    const tilewright::abi::TileMap& map = arguments_.plan.map;
-    const int list = map.heads == 1 ? 0 : item.q_tile.h + step.head;
-    const long long row =
-        static_cast<long long>(list) * map.rows + item.row_of_tiles + step.unit / kUnitsOfBlock;
-    const tilewright::abi::TileSpan& span = map.spans[row * map.spans_of_row];
-    const unsigned kept = all & tiles_of_blocks(__ldg(&span.kept));
-    return {static_cast<unsigned char>(kept),
-            static_cast<unsigned char>(kept & tiles_of_blocks(__ldg(&span.partial))), 0, 0};
+    unsigned kept = all, partial = 0;
+    if (kMasked) {
+      const tilewright::abi::TileMap& map = arguments_.plan.map;
+      const long long row = static_cast<long long>(map.heads == 1 ? 0 : q_tile.h) * map.rows + item.row_of_tiles +
+                            number / kUnitsOfBlock;
+      const tilewright::abi::TileSpan& span = map.spans[row * map.spans_of_row];
+      kept &= tiles_of_blocks(__ldg(&span.kept));
+      partial = kept & tiles_of_blocks(__ldg(&span.partial));
+      prove_tiles(q_tile, first_row, kept, partial);
+    }
+    const int kv_len = q_tile.kv_len(call_);
+    const unsigned ragged = kv_len % kKvTile != 0 ? 1u << kv_len / kKvTile : 0;
+    const bool lacks_rows = kBoundsIndices && q_tile.q_len(call_) - first_row < kUnitRows;
+    return {.kept = static_cast<unsigned char>(kept),
+            .partial = static_cast<unsigned char>(partial),
+            .masked = static_cast<unsigned char>(lacks_rows ? all : partial | ragged),
+            .released = 0};
+  }
+
+  // Tiles of blocks that the mask decides over may be empty or full themselves.
+  __forceinline__ void prove_tiles(const QTile& q_tile, int first_row, unsigned& kept, unsigned& partial) const {
+    if (!kProvesTiles) return;
+#pragma unroll 1
+    for (unsigned left = partial; left != 0; left &= left - 1) {
+      const Proof proof =
+          prove_tile(call_, q_tile, first_row, q_tile.q_len(call_) - first_row, __ffs(static_cast<int>(left)) - 1);
+      const unsigned bit = left & -left;
+      if (proof != Proof::undecided) partial ^= bit;
+      if (proof == Proof::empty) kept ^= bit;
+    }
   }
 
   // Bits of blocks of the mask become bits of their tiles.
@@ -130,7 +155,7 @@ class ResidentQProducer {
   __forceinline__ void announce_without_rows(Unit::Kind kind, unsigned released) {
     Unit& unit = wait_for_place();
     unit.kind = kind;
-    unit.tiles = {0, 0, static_cast<unsigned char>(released), 0};
+    unit.tiles = {.kept = 0, .partial = 0, .masked = 0, .released = static_cast<unsigned char>(released)};
     arrive(shared_address(&shared_.control->q_full[number_][place_.q().stage()]));
     place_.advance();
   }

@@ -9,6 +9,7 @@
 #include "cuda/ptx/shared_address.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
+#include "kernel/unit_proofs.hpp"
 
 // A warpgroup's tiles of K and V, which stay where they are from unit to unit.
 
@@ -17,8 +18,9 @@ namespace tw_kernel {
 // In place of KvRing (kv_ring.hpp).
 class ResidentTiles {
  public:
-  // A block of the mask has several tiles, of which a unit may keep nothing.
-  static constexpr bool kMayLeaveOut = kHasMaskMod && kBlockKv > kKvTile;
+  // A block of the mask has several tiles, of which a unit may keep nothing. Where intervals have looked at each, few
+  // are left.
+  static constexpr bool kMayLeaveOut = kHasMaskMod && kBlockKv > kKvTile && !kProvesTiles;
   static constexpr bool kBeginsEmpty = true;  // a unit has one run
 
   __forceinline__ ResidentTiles(const Shared& shared, int) : shared_(shared) {}
@@ -27,8 +29,11 @@ class ResidentTiles {
   // there: a warpgroup without rows would give back the next item's before the other gave back this one's.
   __forceinline__ void begin(const TilesOfUnit& tiles) {
     phases_ ^= released_;
+    has_k_ &= ~released_;
+    has_v_ &= ~released_;
     kept_ = tiles.kept;
     partial_ = tiles.partial;
+    masked_ = tiles.masked;
     released_ = tiles.released;
 #pragma unroll 1
     for (unsigned left = released_ & ~kept_; left != 0; left &= left - 1) {
@@ -48,6 +53,8 @@ class ResidentTiles {
   __forceinline__ KvTile tile() const {
     return {place_.stage * kKvTile, (partial_ >> place_.stage & 1u) != 0};
   }
+  // Whether elements of it may be dropped, or rows or columns of it do not exist.
+  __forceinline__ bool masked() const { return (masked_ >> place_.stage & 1u) != 0; }
   // A tile of which the unit keeps nothing. Its K is there.
   __forceinline__ void pass_by() {
     if ((released_ >> place_.stage & 1u) != 0) {
@@ -62,12 +69,17 @@ class ResidentTiles {
     take_last();
   }
 
-  __forceinline__ void wait_for_k() const { wait_for_k(place_); }
-  __forceinline__ void wait_for_k(const KvPlace& place) const {
+  // Once for each tile of an item: asking its barrier takes some 80 cycles where the tile is there, too.
+  __forceinline__ void wait_for_k() { wait_for_k(place_); }
+  __forceinline__ void wait_for_k(const KvPlace& place) {
+    if ((has_k_ >> place.stage & 1u) != 0) return;
     wait(shared_address(&control().k_full[place.stage]), place.parity, "K, tile", place.stage);
+    has_k_ |= 1u << place.stage;
   }
-  __forceinline__ void wait_for_v(const KvPlace& place) const {
+  __forceinline__ void wait_for_v(const KvPlace& place) {
+    if ((has_v_ >> place.stage & 1u) != 0) return;
     wait(shared_address(&control().v_full[place.stage]), place.parity, "V, tile", place.stage);
+    has_v_ |= 1u << place.stage;
   }
 
   __forceinline__ void give_back_k() const {
@@ -90,8 +102,11 @@ class ResidentTiles {
   const Shared shared_;
   unsigned kept_ = 0;      // of the unit, that it has not visited
   unsigned partial_ = 0;
+  unsigned masked_ = 0;
   unsigned released_ = 0;
   unsigned phases_ = 0;    // bit t: the parity of the phase in which place t is full with what the unit visits
+  unsigned has_k_ = 0;     // bit t: the warpgroup has seen the item's tile in place t
+  unsigned has_v_ = 0;
   KvPlace place_;
 };
 

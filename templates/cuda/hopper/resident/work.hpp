@@ -44,8 +44,8 @@ struct ResidentItem {
 struct TilesOfUnit {
   unsigned char kept;      // it is visited
   unsigned char partial;   // and the mask decides over its elements
+  unsigned char masked;    // partial, or some of its rows or columns do not exist
   unsigned char released;  // the warpgroup needs it no more after this unit
-  unsigned char reserved;
 };
 
 // What a warpgroup is told of its next 64 rows.
