@@ -22,8 +22,14 @@ constexpr int kOutColumns = kValuePad / 16;
 static_assert(kQTile == kWarps * 2 * kRows, "half a warp owns kRows rows");
 static_assert(kKvTile % 16 == 0, "16 lanes share a row");
 
+constexpr int kLanesSharingRow = 16;
+
 TW_INLINE int lane() {
-  return threadIdx.x % 16;
+  return threadIdx.x % kLanesSharingRow;
+}
+// A thread's number among the lanes that share its rows.
+TW_INLINE int lane_of_row() {
+  return lane();
 }
 // A thread's row i is row_of(0) + row_offset(i), and likewise for columns.
 TW_INLINE constexpr int row_offset(int i) {

@@ -40,11 +40,25 @@ TW_INLINE bool stores_row(const SnippetArguments& call, const QTile& q_tile, int
   return out_column_of(0) == 0 && q_tile.first_row + row_of(i) < q_tile.q_len(call);
 }
 
-// sum: of the whole row i. greatest: its greatest score.
+// Of whole rows: the sums, and the greatest scores.
+struct LseParts {
+  float sum[kRows];
+  float greatest[kRows];
+};
+
+// Each row's by one of the lanes that share it, as a logarithm takes some 40 instructions.
 TW_INLINE void store_lse(const ForwardArguments& arguments, const SnippetArguments& call,
-                         const QTile& q_tile, int i, float sum, float greatest) {
-  const int row = q_tile.first_row + row_of(i);
-  if (!kHasLse || out_column_of(0) != 0 || row >= q_tile.q_len(call)) return;
+                         const QTile& q_tile, const LseParts& parts) {
+  static_assert(kRows <= kLanesSharingRow, "a lane stores one row");
+  const int own = lane_of_row();
+  const int row = q_tile.first_row + row_of(own);
+  if (!kHasLse || own >= kRows || row >= q_tile.q_len(call)) return;
+  float sum = parts.sum[0], greatest = parts.greatest[0];
+#pragma unroll
+  for (int i = 1; i < kRows; ++i) {
+    sum = i == own ? parts.sum[i] : sum;
+    greatest = i == own ? parts.greatest[i] : greatest;
+  }
   arguments.lse[q_tile.lse_begin(call, q_tile.b, q_tile.h) + row] =
       sum == 0.0f ? -kInfinity : greatest + ::logf(sum);
 }
@@ -69,6 +83,7 @@ TW_INLINE RowEnds end_rows(const ForwardArguments& arguments, const SnippetArgum
                            const QTile& q_tile, const Softmax& softmax,
                            const GreatestScores& greatest) {
   RowEnds ends;
+  LseParts lse;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     constexpr float kUnit = 1.0f / (1 << kWeightExponent);  // of weights
@@ -87,13 +102,16 @@ TW_INLINE RowEnds end_rows(const ForwardArguments& arguments, const SnippetArgum
       finish_row(call, q_tile, q_tile.first_row + row_of(i), q_tile.h, divisor, row);
       ends.factor[i] = row.factor;
       ends.empty[i] = row.empty;
-      store_lse(arguments, call, q_tile, i, row.sum, row.greatest);
+      lse.sum[i] = row.sum;
+      lse.greatest[i] = row.greatest;
     } else {
-      store_lse(arguments, call, q_tile, i, sum, greatest.value[i]);
+      lse.sum[i] = sum;
+      lse.greatest[i] = greatest.value[i];
     }
     ends.factor[i] = finish_dropout(call, q_tile, ends.factor[i]);
     if (kWeightExponent != 0) ends.factor[i] *= kUnit;
   }
+  store_lse(arguments, call, q_tile, lse);
   return ends;
 }
 

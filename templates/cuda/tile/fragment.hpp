@@ -12,6 +12,12 @@ TW_INLINE constexpr int column_offset(int j) {
   return j / 2 * 8 + j % 2;
 }
 
+constexpr int kLanesSharingRow = 4;
+// A thread's number among the lanes that share its rows.
+TW_INLINE int lane_of_row() {
+  return static_cast<int>(threadIdx.x % kLanesSharingRow);
+}
+
 TW_INLINE float reduce_row_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
   return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
