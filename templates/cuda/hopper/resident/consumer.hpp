@@ -55,7 +55,7 @@ class ResidentConsumer {
     if (kind == Unit::Kind::end) return false;
     visits_.ring().begin(tiles);
     if (kind == Unit::Kind::none) {
-      give_back_stored();
+      visits_.runs().give_back_stored();
       release(q_empty);
       return true;
     }
@@ -67,19 +67,10 @@ class ResidentConsumer {
     float out[kRows][kOutColumns] = {};
     QRows rows = {inputs, q_ + stage * (kConsumers * kQGroupBytes >> 4), q_empty, softmax, out};
     const RowEnds ends = visit_all(rows);
-    give_back_stored();
+    visits_.runs().give_back_stored();  // where the unit has no tile
     store_out(arguments_, maps_, call_, shared_, unit.q_tile, stage, number_, ends, out);
-    stores_ = kOutOverQ && kStoresBoxes;
+    if (kOutOverQ && kStoresBoxes) visits_.runs().is_being_stored(q_empty);
     return true;
-  }
-
-  // The place of the unit before, over whose Q its rows of out lie until they are stored: while the first tile of the
-  // unit at hand is visited. The unit after it takes the place.
-  __forceinline__ void give_back_stored() {
-    if (!stores_) return;
-    if (lane() == 0) wait_until_stores_read();
-    release(shared_.control->q_empty[number_][UnitPlace{place_.count - 1}.q().stage()]);
-    stores_ = false;
   }
 
   __forceinline__ RowEnds visit_all(QRows& rows) {
@@ -98,7 +89,6 @@ class ResidentConsumer {
       } else {
         has_before |= visits_.template visit<true>(rows, false, false, has_before, before);
       }
-      give_back_stored();
     } while (tiles.has_tile());
     if (!kOutOverQ || !kStoresBoxes) release(rows.q_empty);
     return has_before ? visits_.finish(rows, before) : visits_.end(rows);
@@ -111,7 +101,6 @@ class ResidentConsumer {
   const int number_;
   const unsigned long long q_;  // of the first stage
   UnitPlace place_;
-  bool stores_ = false;  // the unit before
   TileVisits<ResidentTiles, TilesOneByOne> visits_;
 };
 

@@ -7,6 +7,7 @@
 #include "cuda/hopper/threads.hpp"
 #include "cuda/ptx/mbarrier.hpp"
 #include "cuda/ptx/shared_address.hpp"
+#include "cuda/ptx/tensor_copy.hpp"
 #include "cuda/tile/kv_tile.hpp"
 #include "kernel/configuration.hpp"
 #include "kernel/unit_proofs.hpp"
@@ -110,14 +111,30 @@ class ResidentTiles {
   KvPlace place_;
 };
 
-// In place of OneRun: every tile says for itself whether elements of it may be dropped.
+// In place of OneRun: every tile says for itself whether elements of it may be dropped. What a warpgroup stored last, its
+// unit before, is given back while the first products of the unit at hand run: by then it is stored.
 class TilesOneByOne {
  public:
   __forceinline__ explicit TilesOneByOne(int) {}
-  __forceinline__ bool look_at(const KvTile&, const SnippetInputs&, const SnippetArguments&, bool masked) const {
+  __forceinline__ bool look_at(const KvTile&, const SnippetInputs&, const SnippetArguments&, bool masked) {
+    give_back_stored();
     return masked;
   }
   __forceinline__ KvTile as_kv_tile(const KvTile& tile) const { return tile; }
+
+  // empty: of the place of Q over which the unit's rows of out lie until they are stored
+  __forceinline__ void is_being_stored(unsigned long long& empty) { stored_ = shared_address(&empty); }
+  __forceinline__ void give_back_stored() {
+    if (stored_ == 0) return;
+    if (lane() == 0) {  // which sent the warp's rows
+      wait_until_stores_read();
+      arrive(stored_);
+    }
+    stored_ = 0;
+  }
+
+ private:
+  unsigned stored_ = 0;  // that barrier; 0: nothing is being stored
 };
 
 }  // namespace tw_kernel
