@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/counted.hpp"
+#include "cli/call.hpp"
 #include "cli/output.hpp"
 
 namespace tilewright::cli {
