@@ -22,11 +22,13 @@
 #include "cli/remote.hpp"
 #include "cli/verb.hpp"
 #include "runtime/api/device.hpp"
+#include "runtime/call/resident_items.hpp"
 #include "runtime/compile/host_compiler.hpp"
 #include "runtime/compile/worker_pool.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/nvrtc.hpp"
 #include "runtime/library/kernel_library.hpp"
+#include "runtime/library/tuned_tactic.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -347,6 +349,20 @@ void examine_environment(Diagnosis& diagnosis) {
   diagnosis.facts["environment"] = variables;
 }
 
+// Variables that nothing else here reads.
+void examine_switches(Diagnosis& diagnosis) {
+  const auto examine_one = [&](const auto& read) {
+    try {
+      read();
+    } catch (const Error& error) {
+      diagnosis.problems.push_back({error.message(), error.hint(), true});
+    }
+  };
+  examine_one(line_info_is_wanted);
+  examine_one(uses_tuned_tactics);
+  examine_one(forced_resident);
+}
+
 Diagnosis examine() {
   Diagnosis diagnosis;
   diagnosis.line("tilewright", version());
@@ -361,6 +377,7 @@ Diagnosis examine() {
   examine_cache_limit(diagnosis);
   examine_worker(diagnosis);
   examine_environment(diagnosis);
+  examine_switches(diagnosis);
   if (diagnosis.facts["jit"] == false) {
     std::erase_if(diagnosis.problems, [](const Problem& problem) { return problem.of_compiling; });
   }

@@ -138,7 +138,10 @@ TensorFile read_tensors(const std::string& path, const FileNames& names) {
   TensorFile file = read_safetensors(path, read);
   for (const std::string& name : file.skipped) {
     if (contains(names.ignored, name)) continue;
-    const std::string hint = did_you_mean(name, read);
+    // Not what the file has already: q_begin for kv_begin beside pages.
+    std::vector<std::string> others = read;
+    std::erase_if(others, [&](const std::string& other) { return file.tensors.contains(other); });
+    const std::string hint = did_you_mean(name, others);
     throw Error(ErrorCode::tensor, fmt::format("\"{}\" holds an extra tensor \"{}\"", path, name),
                 hint.empty() ? tensors_needed(names.needed) : hint);
   }
@@ -262,7 +265,7 @@ void InputArguments::declare_call(CLI::App& app) {
 void refuse_batch_invariant(bool given) {
   if (!given) return;
   throw Error(ErrorCode::usage, "--batch-invariant is for packed specs, and this one is dense",
-              "leave it out: the bits of a dense call do not depend on its batch");
+              "leave it out; dense calls have no such choice");
 }
 
 CallInputs CallInputs::load(const Spec& spec, const InputArguments& arguments) {
@@ -377,7 +380,7 @@ void CallInputs::take_sequences(const Spec& spec) {
   const PackedShape shape = shape_of_tensors(spec, problem_);
   resolve_packed_call(spec, tensors(), shape, options());
   tilewright::validate(shape);
-  require_sequences(*problem_.sequences, shape);
+  require_sequences(*problem_.sequences, shape, spec.kv_new);
   problem_.shape = shape_of_totals(shape);
   problem_.page_size = shape.page_size;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <new>
 #include <stdexcept>
@@ -351,7 +352,7 @@ class Attention::Implementation {
             const PlanOptions& options) const {
     if (options.backward) require_gradients(spec_);
     const PlanGeometry geometry = geometry_of(shape, tile_source(options.positions));
-    require_sequences(sequences, shape);
+    require_sequences(sequences, shape, spec_.kv_new);
     if (options.positions) require_positions_alone(sequences);
     require_workspace(options.workspace, geometry.bytes, "this plan",
                       "attention.workspace_size(shape) says it; with positions, "
@@ -547,10 +548,11 @@ class Attention::Implementation {
     for (std::size_t i = 0; i < state.mask_scalars.size(); ++i) {
       const MaskSource::Scalar& scalar = mask_use_->source.scalars[i];
       const double given = bindings.scalars()[scalar.index];
-      if (given == state.mask_scalars[i]) continue;
+      const double planned = state.mask_scalars[i];
+      if (given == planned || (std::isnan(given) && std::isnan(planned))) continue;
       throw Error(ErrorCode::usage,
                   fmt::format("the plan was built with {} = {}, but this call has {}", scalar.name,
-                              state.mask_scalars[i], given),
+                              planned, given),
                   "call attention.rebuild(plan, bindings) first");
     }
   }

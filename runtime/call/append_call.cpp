@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "runtime/call/overlap.hpp"
 #include "runtime/call/tensor_role.hpp"
@@ -48,9 +49,10 @@ void require_slots(const TensorView& slots, std::int64_t rows) {
   }
   if (slots.rank != 1) refuse(fmt::format("has rank {}; it must have rank 1", slots.rank));
   if (slots.shape[0] != rows) {
-    refuse(fmt::format("has {} elements, but k_new has {} rows", slots.shape[0], rows));
+    refuse(fmt::format("has {}, but k_new has {}", counted(slots.shape[0], "element"),
+                       counted(rows, "row")));
   }
-  if (slots.data == nullptr && rows > 0) refuse("has no data");
+  if (lacks_data(slots)) refuse("has no data");
   if (const std::string fault = slots.fault(); rows > 0 && !fault.empty()) refuse(fault);
   if (!slots.is_contiguous()) refuse("is not contiguous");
 }

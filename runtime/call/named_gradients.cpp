@@ -11,6 +11,7 @@
 #include "base/nearest_name.hpp"
 #include "generator/spec/gradients.hpp"
 #include "runtime/call/overlap.hpp"
+#include "runtime/call/tensor_role.hpp"
 
 namespace tilewright {
 namespace {
@@ -56,7 +57,7 @@ void require_like(std::string_view name, const TensorView& view, std::string_vie
   const std::string hint =
       fmt::format("given: {}; wanted: {} in the shape of {}, {}", view.describe(), to_string(dtype),
                   like_name, like.describe());
-  if (view.data == nullptr) refuse_gradient(name, "has no data", hint);
+  if (lacks_data(view)) refuse_gradient(name, "has no data", hint);
   if (view.dtype != dtype) {
     refuse_gradient(name,
                     fmt::format("is {}, but {} is wanted", to_string(view.dtype), to_string(dtype)),

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include "base/ceil_div.hpp"
+#include "base/counted.hpp"
 #include "base/error.hpp"
+#include "runtime/call/tensor_role.hpp"
 #include "templates/abi/cuda_packed_backward.hpp"
 
 namespace tilewright {
@@ -30,7 +32,7 @@ void require_tensor(std::string_view name, const TensorView& view, std::int64_t 
     refuse_tensor(name, view, why,
                   fmt::format("{} {}", may_be_wide ? "i32 or i64" : "i32", wanted));
   };
-  if (view.data == nullptr) refuse("has no data");
+  if (lacks_data(view)) refuse("has no data");
   if (view.dtype != DType::i32 && !(may_be_wide && view.dtype == DType::i64)) {
     refuse(fmt::format("is {}; it must be {}", to_string(view.dtype),
                        may_be_wide ? "i32 or i64" : "i32"));
@@ -38,7 +40,7 @@ void require_tensor(std::string_view name, const TensorView& view, std::int64_t 
   if (view.rank != 1) refuse(fmt::format("has rank {}; it must have rank 1", view.rank));
   if (const std::string fault = view.fault(); !fault.empty()) refuse(fault);
   if (view.shape[0] < least || view.shape[0] > greatest) {
-    refuse(fmt::format("has {} elements, which is not {}", view.shape[0], wanted));
+    refuse(fmt::format("has {}, which is not {}", counted(view.shape[0], "element"), wanted));
   }
   if (view.shape[0] > 1 && view.strides[0] != 1) {
     refuse(fmt::format("has stride {}; it must be contiguous", view.strides[0]));
@@ -150,10 +152,10 @@ void require_page_table(const TensorView& table, std::int64_t batch, bool has_be
   if (table.rank != 2 && !(has_begins && table.rank == 1)) {
     refuse(fmt::format("has rank {}; it must have rank {}", table.rank, has_begins ? "1" : "2"));
   }
-  if (table.data == nullptr && table.numel() > 0) refuse("has no data");
+  if (lacks_data(table)) refuse("has no data");
   if (const std::string fault = table.fault(); !fault.empty()) refuse(fault);
   if (!has_begins && table.shape[0] != batch) {
-    refuse(fmt::format("has {} rows, but batch is {}", table.shape[0], batch));
+    refuse(fmt::format("has {}, but batch is {}", counted(table.shape[0], "row"), batch));
   }
   const bool has_rows = !has_begins && table.strides[0] >= table.shape[1] &&
                         (table.shape[1] <= 1 || table.strides[1] == 1);
@@ -162,7 +164,20 @@ void require_page_table(const TensorView& table, std::int64_t batch, bool has_be
   }
 }
 
-void require_pages(const Sequences& sequences, const PackedShape& shape) {
+// Where the host sees that no sequence has the columns that the shape says.
+void require_room(const TensorView& table, const PackedShape& shape, bool has_new_rows) {
+  const std::int64_t rows = shape.max_q_len > 0 ? shape.max_q_len : shape.total_q;
+  const std::int64_t in_pages = shape.max_kv_len - (has_new_rows ? rows : 0);
+  const std::int64_t columns = table.shape[1];
+  if (in_pages <= 0 || columns >= ceil_div(in_pages, shape.page_size)) return;
+  throw Error(ErrorCode::tensor,
+              fmt::format("page_table has {} of {}, room for {}, but max_kv_len is {}",
+                          counted(columns, "column"), counted(shape.page_size, "row"),
+                          columns * shape.page_size, shape.max_kv_len),
+              "give a table with more columns, or a smaller max_kv_len");
+}
+
+void require_pages(const Sequences& sequences, const PackedShape& shape, bool has_new_rows) {
   if (sequences.kv_begin) {
     throw Error(ErrorCode::tensor, "kv_begin was given, and kv_layout is \"paged\"",
                 "leave it out: page_table says where a sequence's columns are");
@@ -174,6 +189,7 @@ void require_pages(const Sequences& sequences, const PackedShape& shape) {
   const std::int64_t batch = shape.batch, pages = shape.pages();
   if (sequences.page_table) {
     require_page_table(*sequences.page_table, batch, sequences.page_begin.has_value());
+    if (!sequences.page_begin) require_room(*sequences.page_table, shape, has_new_rows);
   } else if (sequences.page_begin) {
     throw Error(ErrorCode::tensor, "page_begin was given, and there is no page_table",
                 "give both, or neither: then page b is sequence b's");
@@ -332,11 +348,12 @@ PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source) {
   return add_rest();
 }
 
-void require_sequences(const Sequences& sequences, const PackedShape& shape) {
+void require_sequences(const Sequences& sequences, const PackedShape& shape, bool has_new_rows) {
   const std::int64_t batch = shape.batch;
   require_tensor("q_begin", sequences.q_begin, batch + 1, batch + 1,
                  fmt::format("[{}] (batch + 1)", batch + 1));
-  shape.page_size > 0 ? require_pages(sequences, shape) : require_packed_rows(sequences, batch);
+  shape.page_size > 0 ? require_pages(sequences, shape, has_new_rows)
+                      : require_packed_rows(sequences, batch);
   const std::string per_sequence = fmt::format("[{}] (batch)", batch);
   if (sequences.kv_len) require_tensor("kv_len", *sequences.kv_len, batch, batch, per_sequence);
   if (sequences.q_offset) {

@@ -113,7 +113,9 @@ struct TileSource {
 PlanGeometry plan_geometry(const PackedShape& shape, const TileSource& source);
 
 /// Checks the tensors of a plan.
+/// @param shape as the caller gave it
+/// @param has_new_rows Spec::kv_new
 /// @throws Error with code tensor, usage
-void require_sequences(const Sequences& sequences, const PackedShape& shape);
+void require_sequences(const Sequences& sequences, const PackedShape& shape, bool has_new_rows);
 
 }  // namespace tilewright

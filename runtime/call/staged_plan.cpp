@@ -46,7 +46,7 @@ StagedPlan::StagedPlan(const Attention& attention, const PackedShape& shape,
                        const BlockMask* positions, bool batch_invariant)
     : device_(attention.device()), positions_(positions), batch_invariant_(batch_invariant) {
   const std::int64_t bytes = attention.workspace_size(shape, positions);
-  require_sequences(sequences, shape);
+  require_sequences(sequences, shape, attention.spec().kv_new);
   workspace_ = make_workspace(bytes);
   make(attention, shape, sequences, bindings, on_faults);
 }

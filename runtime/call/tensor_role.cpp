@@ -1,5 +1,6 @@
 #include "runtime/call/tensor_role.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <initializer_list>
@@ -75,8 +76,15 @@ void TensorRole::refuse(const TensorView& view, const std::string& why) const {
                           dimension_names(layout, heads, rows, width, x)));
 }
 
+bool lacks_data(const TensorView& view) {
+  if (view.data != nullptr) return false;
+  if (view.rank < 0 || view.rank > kMaxRank) return true;
+  const auto extents = view.extents();
+  return std::find(extents.begin(), extents.end(), 0) == extents.end();
+}
+
 TensorSizes sizes_of(const TensorRole& role, const TensorView& view) {
-  if (view.data == nullptr) role.refuse(view, "has no data");
+  if (lacks_data(view)) role.refuse(view, "has no data");
   if (view.dtype != role.dtype) {
     role.refuse(view, fmt::format("is {}, but the spec says {}", to_string(view.dtype),
                                   to_string(role.dtype)));

@@ -34,6 +34,10 @@ struct TensorRole {
   [[noreturn]] void refuse(const TensorView& view, const std::string& why) const;
 };
 
+/// Whether a tensor has elements and no memory. One without elements may be null, as the data of an
+/// empty std::vector is.
+bool lacks_data(const TensorView& view);
+
 /// Checks a tensor against its role and reads its sizes off it.
 /// @throws Error with code tensor
 TensorSizes sizes_of(const TensorRole& role, const TensorView& view);

@@ -185,8 +185,11 @@ MapRequest make_new_tile_request(DType dtype, const ResolvedTensor& tensor, cons
 
 void encode(const Driver& driver, const MapRequest& request, TensorMap& map) {
   const std::uint32_t every_element[] = {1, 1, 1, 1, 1};
+  // A map has an address, though no kernel brings a box of a tensor without elements.
+  constexpr std::uintptr_t kSomewhere = 16;  // a multiple of what a map wants
+  void* const data = request.data ? request.data : reinterpret_cast<void*>(kSomewhere);
   driver.check(driver.functions().tensor_map_encode(
-                   &map, request.type, request.rank, request.data, request.extents.data(),
+                   &map, request.type, request.rank, data, request.extents.data(),
                    request.strides.data(), request.box.data(), every_element, kNotInterleaved,
                    kSwizzle128Bytes, kPromoteTo256Bytes, kOutsideIsZero),
                "describing a tensor");

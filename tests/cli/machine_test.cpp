@@ -56,8 +56,10 @@ TEST_CASE("cli: doctor says what to do where a library that was named is not the
   CHECK_THAT(problem.at("advice").get<std::string>(), ContainsSubstring("TILEWRIGHT_NVRTC"));
 }
 
-TEST_CASE("cli: doctor lists a limit that is no number, and is not ready") {
-  const char* const variable = GENERATE("TILEWRIGHT_CACHE_MAX_SIZE", "TILEWRIGHT_COMPILE_TIMEOUT");
+TEST_CASE("cli: doctor lists a variable that it does not understand, and is not ready") {
+  const char* const variable =
+      GENERATE("TILEWRIGHT_CACHE_MAX_SIZE", "TILEWRIGHT_COMPILE_TIMEOUT", "TILEWRIGHT_LINEINFO",
+               "TILEWRIGHT_TUNED", "TILEWRIGHT_RESIDENT");
   CAPTURE(variable);
   const Ended ended = start({"doctor", "--json"}, {{variable, "junk"}});
   INFO(ended.err);

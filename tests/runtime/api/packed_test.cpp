@@ -290,7 +290,61 @@ TEST_CASE("packed: no sequences or no rows are no work") {
     CHECK(plan.report().count == 0);
     Tensor out = Tensor::zeros(f32, {0, 1, 32});
     attention.forward({.q = out, .k = out, .v = out, .out = out}, plan);
+    // As an empty std::vector's data is.
+    const TensorView null = TensorView::contiguous(static_cast<void*>(nullptr), f32, {0, 1, 32});
+    attention.forward({.q = null, .k = null, .v = null, .out = null}, plan);
   }
+}
+
+TEST_CASE("packed: tensors without elements may be null, all others may not") {
+  Spec spec = packed_spec(32, "q_idx >= kv_idx", false);
+  const Attention attention(spec, {.device = Device::cpu()});
+  const PackedShape shape = {.batch = 1, .total_q = 3, .total_kv = 0};
+  Workspace workspace(attention.workspace_size(shape));
+  const Tensor q_begin = int_tensor({0, 3}), kv_begin = int_tensor({0, 0});
+  const Plan plan = attention.plan(shape, {.q_begin = q_begin, .kv_begin = kv_begin.view()}, {},
+                                   {.workspace = workspace.view()});
+  const Tensor q = random_tensor({3, 1, 32}, 1);
+  Tensor out = random_tensor({3, 1, 32}, 2);
+  const auto null = [](std::int64_t rows) {
+    return TensorView::contiguous(static_cast<void*>(nullptr), f32, {rows, 1, 32});
+  };
+  attention.forward({.q = q, .k = null(0), .v = null(0), .out = out}, plan);
+  for (int i = 0; i < 3 * 32; ++i) REQUIRE(floats(out)[i] == 0);
+  CHECK(message_of([&] {
+          attention.forward({.q = null(3), .k = null(0), .v = null(0), .out = out}, plan);
+        }) == "q has no data");
+
+  spec.kv_layout = Layout::paged;
+  const Attention paged(spec, {.device = Device::cpu()});
+  const PackedShape no_batch = {.batch = 0, .total_q = 0, .total_kv = 0, .page_size = 16};
+  Workspace room(paged.workspace_size(no_batch));
+  const Tensor begin = int_tensor({0});
+  const auto no_ints = TensorView::contiguous(static_cast<void*>(nullptr), DType::i32, {0});
+  CHECK(paged.plan(no_batch, {.q_begin = begin, .kv_len = no_ints}, {}, {.workspace = room.view()})
+            .report()
+            .count == 0);
+}
+
+TEST_CASE("packed: a scalar of mask_mod may be NaN") {
+  Spec spec = packed_spec(32, "float(q_idx - kv_idx) > w || q_idx % 2 == 1", false);
+  spec.scalars["w"] = {.dtype = f32};
+  const Attention attention(spec, {.device = Device::cpu()});
+  const PackedShape shape = {.batch = 1, .total_q = 4, .total_kv = 4};
+  Workspace workspace(attention.workspace_size(shape));
+  const Tensor begins = int_tensor({0, 4});
+  const auto with = [&](double w) { return attention.bind({.scalars = {{"w", w}}}); };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  Plan plan = attention.plan(shape, {.q_begin = begins, .kv_begin = begins.view()}, with(nan),
+                             {.workspace = workspace.view()});
+  const Tensor q = random_tensor({4, 1, 32}, 1);
+  Tensor out = random_tensor({4, 1, 32}, 2);
+  const ForwardTensors tensors = {.q = q, .k = q, .v = q, .out = out};
+  attention.forward(tensors, plan, with(nan));
+  CHECK(floats(out)[0] == 0);  // row 0 keeps nothing
+  CHECK(floats(out)[32] != 0);
+  CHECK(message_of([&] { attention.forward(tensors, plan, with(1)); }) ==
+        "the plan was built with w = nan, but this call has 1");
 }
 
 TEST_CASE(

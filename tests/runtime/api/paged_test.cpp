@@ -224,8 +224,7 @@ TEST_CASE("paged: a pool without pages and a table without columns have no row t
   const TensorView one_column = TensorView::contiguous(entries.data(), i32, {3, 1});
   const TensorView no_column = TensorView::contiguous(static_cast<void*>(nullptr), i32, {3, 0});
   const auto require_nothing_read = [&](std::int64_t pages, const TensorView& table) {
-    const PackedShape shape = {
-        .batch = 3, .total_q = 6, .total_kv = pages * 16, .page_size = 16, .max_kv_len = 48};
+    const PackedShape shape = {.batch = 3, .total_q = 6, .total_kv = pages * 16, .page_size = 16};
     Workspace workspace(attention.workspace_size(shape));
     const Plan plan =
         attention.plan(shape, {.q_begin = q_begin, .kv_len = kv_len.view(), .page_table = table},
@@ -245,6 +244,35 @@ TEST_CASE("paged: a pool without pages and a table without columns have no row t
   require_nothing_read(0, one_column);
   require_nothing_read(0, no_column);
   require_nothing_read(3, no_column);
+}
+
+TEST_CASE("paged: a table with fewer columns than the bound says is refused") {
+  const Tensor q_begin = int_tensor({0, 2, 4}), kv_len = int_tensor({16, 16});
+  const Tensor table = Tensor::zeros(i32, {2, 4});
+  Spec spec = paged_spec(bf16, 32, "");
+  for (const bool has_new_rows : {false, true}) {
+    spec.kv_new = has_new_rows;
+    const Attention attention(spec, {.device = Device::cpu()});
+    const auto plan_to = [&](std::int64_t max_kv_len) {
+      const PackedShape shape = {.batch = 2,
+                                 .total_q = 4,
+                                 .total_kv = 160,
+                                 .page_size = 16,
+                                 .max_q_len = 2,
+                                 .max_kv_len = max_kv_len};
+      Workspace workspace(attention.workspace_size(shape));
+      attention.plan(shape,
+                     {.q_begin = q_begin, .kv_len = kv_len.view(), .page_table = table.view()}, {},
+                     {.workspace = workspace.view()});
+    };
+    const std::int64_t room = has_new_rows ? 66 : 64;  // with the new rows
+    CHECK_NOTHROW(plan_to(0));
+    CHECK_NOTHROW(plan_to(room));
+    CHECK_THROWS_WITH(plan_to(room + 1), ContainsSubstring(fmt::format(
+                                             "page_table has 4 columns of 16 rows, room for 64, "
+                                             "but max_kv_len is {}",
+                                             room + 1)));
+  }
 }
 
 TEST_CASE("paged: outputs and workspace that share memory with the table are refused") {
