@@ -52,7 +52,6 @@ void require_slots(const TensorView& slots, std::int64_t rows) {
     refuse(fmt::format("has {}, but k_new has {}", counted(slots.shape[0], "element"),
                        counted(rows, "row")));
   }
-  if (lacks_data(slots)) refuse("has no data");
   if (const std::string fault = slots.fault(); rows > 0 && !fault.empty()) refuse(fault);
   if (!slots.is_contiguous()) refuse("is not contiguous");
 }

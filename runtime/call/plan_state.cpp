@@ -152,7 +152,6 @@ void require_page_table(const TensorView& table, std::int64_t batch, bool has_be
   if (table.rank != 2 && !(has_begins && table.rank == 1)) {
     refuse(fmt::format("has rank {}; it must have rank {}", table.rank, has_begins ? "1" : "2"));
   }
-  if (lacks_data(table)) refuse("has no data");
   if (const std::string fault = table.fault(); !fault.empty()) refuse(fault);
   if (!has_begins && table.shape[0] != batch) {
     refuse(fmt::format("has {}, but batch is {}", counted(table.shape[0], "row"), batch));

@@ -1,13 +1,9 @@
 #include "runtime/call/resident_items.hpp"
 
-#include <cstdlib>
 #include <optional>
-#include <string_view>
-
-#include <fmt/format.h>
 
 #include "base/ceil_div.hpp"
-#include "base/error.hpp"
+#include "base/switch_variable.hpp"
 
 namespace tilewright {
 namespace {
@@ -21,13 +17,8 @@ bool fills(std::int64_t items, std::int64_t multiprocessors) {
 }  // namespace
 
 std::optional<bool> forced_resident() {
-  const char* const value = std::getenv("TILEWRIGHT_RESIDENT");
-  if (!value) return std::nullopt;
-  const std::string_view text = value;
-  if (text == "1" || text == "on") return true;
-  if (text == "0" || text == "off") return false;
-  throw Error(ErrorCode::usage, fmt::format("TILEWRIGHT_RESIDENT is \"{}\"", text),
-              "set it to \"0\" or \"1\", or unset it and the sizes of a call decide");
+  return switch_variable("TILEWRIGHT_RESIDENT",
+                         "set it to \"0\" or \"1\", or unset it and the sizes of a call decide");
 }
 
 std::int64_t resident_heads(const ResidentLaunch& launch, const PackedShape& shape) {

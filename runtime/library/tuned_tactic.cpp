@@ -1,7 +1,6 @@
 #include "runtime/library/tuned_tactic.hpp"
 
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <map>
 #include <memory>
@@ -14,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/report.hpp"
+#include "base/switch_variable.hpp"
 #include "cache/bundles.hpp"
 #include "cache/key.hpp"
 #include "cache/sha256.hpp"
@@ -145,13 +145,9 @@ bool may_have_tuned_tactic(const Spec& spec, const AttentionOptions& options) {
 }  // namespace
 
 bool uses_tuned_tactics() {
-  const char* const value = std::getenv("TILEWRIGHT_TUNED");
-  if (!value) return true;
-  const std::string_view text = value;
-  if (text == "1" || text == "on") return true;
-  if (text == "0" || text == "off") return false;
-  throw Error(ErrorCode::usage, fmt::format("TILEWRIGHT_TUNED is \"{}\"", text),
-              "set it to \"0\" to use no remembered tactic, or unset it");
+  return switch_variable("TILEWRIGHT_TUNED",
+                         "set it to \"0\" to use no remembered tactic, or unset it")
+      .value_or(true);
 }
 
 std::optional<TunedTactic> remembered_tactic(const Spec& spec, const DeviceKind& device,

@@ -10,7 +10,8 @@ namespace tilewright::abi {
 /// Rows of a tile: each is a row of q in one of the query heads that share a head of k and v.
 constexpr int kDecodeRows = 16;
 
-/// Rows of q of a sequence that fit into a tile: with those of all query heads that share a head of k and v.
+/// The most rows of q that the decode kernel takes of a sequence: a tile holds the rows of all query heads that share a
+/// head of k and v.
 template <typename Int>
 constexpr Int most_decoded_rows(Int num_q_heads, Int num_kv_heads) {
   return kDecodeRows * num_kv_heads / num_q_heads;
