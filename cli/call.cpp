@@ -141,9 +141,10 @@ void run_packed(const Attention& attention, const StagedCall& staged, CallInputs
     positions = read_positions(mask_file, attention, inputs.shape().num_q_heads, bindings);
   }
   const PackedShape shape = verify::packed_shape(inputs.problem());
+  PlanWishes wishes = verify::wishes_of(inputs.problem());
+  if (positions) wishes.positions = &*positions;
   const StagedPlan plan(attention, shape, *inputs.problem().sequences, bindings,
-                        StagedPlan::OnFaults::refuse, positions ? &*positions : nullptr,
-                        inputs.problem().batch_invariant);
+                        StagedPlan::OnFaults::refuse, wishes);
   call.mask_ms = plan_watch.ms();
   call.unplanned_rows = plan.plan().report().unplanned_rows;
   const Stopwatch watch;

@@ -259,6 +259,9 @@ void InputArguments::declare_call(CLI::App& app) {
       ->check(held_by_a_float());
   app.add_flag("--batch-invariant", batch_invariant,
                "of a packed spec: the bits of a row depend on its own sequence alone");
+  add_whole(app, "--splits", splits, kAnyIndex,
+            "parts that a GPU cuts the columns of decoded rows and of q tiles into, where it can "
+            "(default: by the call's sizes)");
   declare_values(app);
 }
 
@@ -281,6 +284,7 @@ CallInputs CallInputs::load(const Spec& spec, const InputArguments& arguments) {
   }
   inputs.take_values(spec, arguments);
   inputs.make_outputs(spec);
+  inputs.problem_.splits = arguments.splits;
   if (spec.is_packed()) {
     inputs.take_sequences(spec);
     inputs.problem_.batch_invariant = arguments.batch_invariant;
@@ -453,7 +457,8 @@ ForwardTensors CallInputs::tensors() {
 ForwardOptions CallInputs::options() const {
   return {.q_offset = problem_.shape.q_offset,
           .kv_offset = problem_.shape.kv_offset,
-          .scale = problem_.scale};
+          .scale = problem_.scale,
+          .splits = is_packed() ? 0 : problem_.splits};
 }
 
 }  // namespace tilewright::cli

@@ -32,11 +32,12 @@ struct InputArguments {
   std::optional<std::int64_t> kv_offset;
   std::optional<double> scale;
   bool batch_invariant = false;             ///< of a packed call
+  std::int64_t splits = 0;                  ///< PlanOptions::splits, ForwardOptions::splits
   std::optional<std::int64_t> shared = {};  ///< PageOptions::shared_columns
 
   /// --scalar, --buffer, --seed, --q-offset and --kv-offset.
   void declare_values(CLI::App& app);
-  /// Those, --inputs (required), --scale and --batch-invariant.
+  /// Those, --inputs (required), --scale, --batch-invariant and --splits.
   void declare_call(CLI::App& app);
 };
 

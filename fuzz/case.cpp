@@ -55,6 +55,8 @@ void visit_contents(Case& c, const Visit& visit) {
   visit("nan_in_dropped", c.nan_in_dropped);
   visit("decode", c.decode);
   visit("split", c.split);
+  visit("splits", c.splits);
+  visit("batch_invariant", c.batch_invariant);
   visit("dlse", c.dlse);
   visit("deterministic", c.deterministic);
   visit("relation", c.relation);

@@ -46,11 +46,13 @@ struct FuzzCase {
 
   Placement q = {}, k = {}, v = {}, buffers = {}, out = {};  ///< padding, misalignment
 
-  std::uint64_t seed = 0;       ///< of the contents of q, k, v and the buffers (random_inputs.hpp)
-  double q_factor = 1;          ///< q is multiplied by it
-  bool nan_in_dropped = false;  ///< k rows that no query of their heads keeps hold NaN
-  bool decode = false;          ///< AttentionOptions::decode
-  bool split = false;           ///< of a dense call: it is given the workspace that it asks for
+  std::uint64_t seed = 0;        ///< of the contents of q, k, v and the buffers (random_inputs.hpp)
+  double q_factor = 1;           ///< q is multiplied by it
+  bool nan_in_dropped = false;   ///< k rows that no query of their heads keeps hold NaN
+  bool decode = false;           ///< AttentionOptions::decode
+  bool split = false;            ///< of a dense call: it is given the workspace that it asks for
+  std::int64_t splits = 0;       ///< PlanOptions::splits, ForwardOptions::splits
+  bool batch_invariant = false;  ///< of a packed call
   // Of a spec with gradients, whose call runs backward too.
   bool dlse = false;           ///< backward is given dlse
   bool deterministic = false;  ///< BackwardOptions::deterministic

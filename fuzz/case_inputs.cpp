@@ -90,6 +90,8 @@ CaseInputs::CaseInputs(const FuzzCase& fuzz_case) : kv_layout_(fuzz_case.spec.ke
   const Inputs inputs = dense_inputs(fuzz_case);
   problem_.shape = fuzz_case.shape;
   problem_.scale = fuzz_case.scale;
+  problem_.splits = fuzz_case.splits;
+  problem_.batch_invariant = fuzz_case.batch_invariant;
   problem_.snippet.scalars = inputs.scalars;
   problem_.q = place(inputs.q, fuzz_case.q);
   problem_.k = place(inputs.k, fuzz_case.k);

@@ -69,6 +69,8 @@ std::vector<std::string> needed_features(const FuzzCase& minimal) {
   add_if(minimal.nan_in_dropped, "NaN");
   add_if(minimal.decode, "decode");
   add_if(minimal.split, "split");
+  add_if(minimal.splits != 0, "splits");
+  add_if(minimal.batch_invariant, "batch-invariant");
   const Placement none;
   for (const Placement& placement :
        {minimal.q, minimal.k, minimal.v, minimal.buffers, minimal.out}) {

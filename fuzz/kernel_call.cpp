@@ -18,7 +18,10 @@ ForwardOptions options_of(const Problem& problem) {
 void forward(const Attention& attention, const Problem& problem, const ForwardTensors& tensors,
              const Bindings& bindings, const KernelCall& call) {
   ForwardOptions options = options_of(problem);
-  if (call.workspace) options.workspace = call.workspace->view();
+  if (call.workspace) {
+    options.workspace = call.workspace->view();
+    options.splits = problem.splits;
+  }
   if (call.plan) {
     attention.forward(tensors, call.plan->plan(), bindings, options);
   } else if (call.mask) {
@@ -73,7 +76,8 @@ KernelCall run_kernels(const Attention& attention, const Problem& problem, const
   KernelCall call;
   if (problem.sequences) {
     call.plan = std::make_unique<StagedPlan>(attention, packed_shape(problem, is_bounded),
-                                             *problem.sequences, bindings);
+                                             *problem.sequences, bindings,
+                                             StagedPlan::OnFaults::refuse, wishes_of(problem));
   } else if (!attention.spec().mask_mod.empty()) {
     call.mask.emplace(
         attention.block_mask(problem.shape, bindings, {.transposed = part.gradients != nullptr}));

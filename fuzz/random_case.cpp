@@ -374,6 +374,9 @@ class CallMaker {
     const bool may_split = has_many_columns && !c.spec.is_packed();
     c.decode = c.seed % 4 != 0 && (may_split || has_few_rows(c.spec, c.shape));
     c.split = c.decode && (may_split || c.seed % 4 != 1);
+    constexpr std::array<std::int64_t, 6> kSplits = {0, 0, 1, 2, 16, 64};
+    if (c.split || c.spec.is_packed()) c.splits = kSplits.at(c.seed / 32 % kSplits.size());
+    c.batch_invariant = c.spec.is_packed() && c.seed / 256 % 4 == 0;
     c.dlse = !c.spec.gradients.empty() && c.seed / 8 % 2 == 0;
     c.deterministic = !c.spec.gradients.empty() && c.seed / 16 % 2 == 0;
   }

@@ -257,9 +257,10 @@ void simpler_inputs(const FuzzCase& from, Candidates& candidates) {
   for (bool FuzzCase::*const flag :
        {&FuzzCase::broadcast_kv, &FuzzCase::one_kv_head_for_all, &FuzzCase::broadcast_buffers,
         &FuzzCase::nan_in_dropped, &FuzzCase::split, &FuzzCase::decode, &FuzzCase::dlse,
-        &FuzzCase::deterministic}) {
+        &FuzzCase::deterministic, &FuzzCase::batch_invariant}) {
     candidates.add([&](FuzzCase& c) { c.*flag = false; });
   }
+  candidates.add([](FuzzCase& c) { c.splits = 0; });
   candidates.add([](FuzzCase& c) { c.relation.clear(); });
   candidates.add([](FuzzCase& c) { c.sanitized = false; });
   candidates.add([](FuzzCase& c) { c.scale = std::nullopt; });

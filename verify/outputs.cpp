@@ -120,7 +120,7 @@ void run_packed(const Attention& attention, const Problem& problem, const Staged
   std::optional<StagedPlan> plan;
   taken.mask_ms = milliseconds_of([&] {
     plan.emplace(attention, packed_shape(problem), *problem.sequences, bindings,
-                 StagedPlan::OnFaults::take_unsorted, problem.positions, problem.batch_invariant);
+                 StagedPlan::OnFaults::take_unsorted, wishes_of(problem));
   });
   taken.forward_ms = milliseconds_of([&] {
     attention.forward(staged.tensors(), plan->plan(), bindings, {.scale = problem.scale});
@@ -140,7 +140,8 @@ std::optional<BlockMask> run_call(const Attention& attention, const Problem& pro
   const Bindings bindings = attention.bind(staged.inputs());
   ForwardOptions call{.q_offset = problem.shape.q_offset,
                       .kv_offset = problem.shape.kv_offset,
-                      .scale = problem.scale};
+                      .scale = problem.scale,
+                      .splits = problem.splits};
   std::optional<StagedWorkspace> workspace;
   if (!problem.sequences) call.workspace = workspace.emplace(attention, problem.shape).view();
   CallFacts taken;

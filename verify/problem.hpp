@@ -27,6 +27,7 @@ struct Problem {
   /// Of a packed call: PlanOptions::positions.
   const BlockMask* positions = nullptr;
   bool batch_invariant = false;  ///< PlanOptions::batch_invariant
+  std::int64_t splits = 0;       ///< PlanOptions::splits, or ForwardOptions::splits
   std::int64_t page_size = 0;    ///< of paged k and v; 0: they are not
   /// Of a spec with kv_new.
   std::optional<TensorView> k_new = {};

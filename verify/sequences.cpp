@@ -102,6 +102,12 @@ PackedShape packed_shape(const Problem& problem) {
   return shape;
 }
 
+PlanWishes wishes_of(const Problem& problem) {
+  return {.positions = problem.positions,
+          .batch_invariant = problem.batch_invariant,
+          .splits = problem.splits};
+}
+
 abi::SnippetArguments arguments_of(abi::SnippetArguments call, const SequenceRows& sequence) {
   call.q_len = static_cast<int>(sequence.q_len);
   call.kv_len = static_cast<int>(sequence.kv_len);

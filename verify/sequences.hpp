@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../runtime/api/sequences.hpp"
+#include "../runtime/call/staged_plan.hpp"
 #include "../templates/abi/cpu.hpp"
 #include "problem.hpp"
 
@@ -32,6 +33,9 @@ std::vector<SequenceRows> read_sequences(const Problem& problem);
 
 /// The sizes of a packed problem; its bounds are the greatest lengths of its sequences.
 PackedShape packed_shape(const Problem& problem);
+
+/// How the problem says that its plan is made.
+PlanWishes wishes_of(const Problem& problem);
 
 /// What the snippets' kernels take for one sequence.
 /// @param call for the whole call

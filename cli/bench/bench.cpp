@@ -88,6 +88,8 @@ class BenchVerb : public Verb {
     add_whole(app, "--seed", arguments_.seed, kAnySeed, "of random contents (default 0)");
     app.add_flag("--batch-invariant", arguments_.batch_invariant,
                  "of packed calls: the bits of a row depend on its own sequence alone");
+    add_whole(app, "--splits", arguments_.splits, kAnyIndex,
+              "parts that a GPU cuts columns into, where it can (default: by the calls' sizes)");
     app.add_flag("--deterministic", arguments_.deterministic,
                  "of backward: calls that promise equal bits over runs");
     add_whole(app, "--repeats", arguments_.repeats, {0, 1 << 20},

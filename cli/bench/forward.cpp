@@ -113,7 +113,8 @@ BenchResults forward_suite(const std::vector<Workload>& workloads,
                                          .seed = seed++,
                                          .buffers = arguments.buffers,
                                          .threads = &threads,
-                                         .batch_invariant = arguments.batch_invariant});
+                                         .batch_invariant = arguments.batch_invariant,
+                                         .splits = arguments.splits});
       Json row = forward_row(call, arguments.timing, call.kept_share());
       if (!gpu) row["threads"] = threads.size();
       results.table.add(cells(call, row, gpu));

@@ -103,7 +103,8 @@ BenchResults launch_suite(const BenchArguments& arguments) {
                                                  .seed = arguments.seed,
                                                  .buffers = arguments.buffers,
                                                  .threads = &threads,
-                                                 .batch_invariant = arguments.batch_invariant});
+                                                 .batch_invariant = arguments.batch_invariant,
+                                                 .splits = arguments.splits});
       const std::vector<Samples> times = launch_times(call, arguments.timing.budget_ms);
       const double ms = times[0].median_ms;
       Json row = {{"variant", spec.name}, {"device", arguments.device.name()}};

@@ -127,7 +127,7 @@ void PreparedCall::make_plan() {
   const verify::Problem& view = tensors_->view;
   staged_plan_ = std::make_unique<const StagedPlan>(
       attention_, verify::packed_shape(view), *view.sequences, bindings_,
-      StagedPlan::OnFaults::clamp, nullptr, view.batch_invariant);
+      StagedPlan::OnFaults::clamp, verify::wishes_of(view));
   plan_ = std::make_unique<Plan>(staged_plan_->plan());
   const PlanMap map(*plan_, attention_.spec().block);
   if (map.has_tiles()) density_ = map.counts().density();
@@ -141,6 +141,7 @@ std::shared_ptr<const PreparedCall::Tensors> PreparedCall::make_tensors(const Wo
   verify::Problem& view = made->view;
   view = lengths ? made->inputs.problem() : made->inputs.inputs.problem();
   view.batch_invariant = options.batch_invariant;
+  view.splits = options.splits;
   std::vector<std::int64_t> extents(view.q.extents().begin(), view.q.extents().end());
   extents.back() = spec.value_head_dim();
   made->out = Tensor::zeros(spec.output_dtype(), extents);
@@ -188,7 +189,7 @@ void PreparedCall::enqueue() const {
     attention_.forward(staged().tensors(), *plan_, bindings_);
     return;
   }
-  const ForwardOptions options = {.workspace = workspace_->view()};
+  const ForwardOptions options = {.workspace = workspace_->view(), .splits = tensors_->view.splits};
   if (mask_) {
     attention_.forward(staged().tensors(), *mask_, bindings_, options);
   } else {

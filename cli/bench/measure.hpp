@@ -65,6 +65,7 @@ class PreparedCall {
     std::string buffers = {};       ///< a safetensors file with buffers that are not to be random
     ThreadPool* threads = nullptr;  ///< none: ThreadPool::shared()
     bool batch_invariant = false;   ///< PlanOptions::batch_invariant
+    std::int64_t splits = 0;        ///< PlanOptions::splits, or ForwardOptions::splits
     bool decode = true;             ///< AttentionOptions::decode, where calls gain from it
   };
 

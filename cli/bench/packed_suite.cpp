@@ -14,7 +14,8 @@ PreparedCall prepare_call(const Workload& workload, const BenchArguments& argume
                                  .seed = seed,
                                  .buffers = arguments.buffers,
                                  .threads = &threads,
-                                 .batch_invariant = batch_invariant});
+                                 .batch_invariant = batch_invariant,
+                                 .splits = arguments.splits});
 }
 
 // Two rows of the same batch, in turns: "ratio", and what it is a ratio to.

@@ -113,7 +113,8 @@ struct Subject {
                                                      .seed = arguments.seed,
                                                      .buffers = arguments.buffers,
                                                      .threads = nullptr,
-                                                     .batch_invariant = arguments.batch_invariant}),
+                                                     .batch_invariant = arguments.batch_invariant,
+                                                     .splits = arguments.splits}),
         kept(call.kept_share()) {}
 
   std::string name;

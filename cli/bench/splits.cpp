@@ -94,6 +94,7 @@ PreparedCall prepare_row(const Workload& row, const BenchArguments& arguments, T
                             .seed = arguments.seed,
                             .threads = &threads,
                             .batch_invariant = !splits,
+                            .splits = splits ? arguments.splits : 0,
                             .decode = splits});
 }
 

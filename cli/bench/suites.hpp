@@ -31,6 +31,7 @@ struct BenchArguments {
   std::vector<int> threads;  ///< empty: every thread of the machine; of the CPU only
   std::uint64_t seed = 0;
   bool batch_invariant = false;  ///< of packed calls
+  std::int64_t splits = 0;       ///< PlanOptions::splits, ForwardOptions::splits
   bool deterministic = false;    ///< of backward: BackwardOptions::deterministic
   std::int64_t repeats = 0;      ///< of backward: calls whose gradients' bits must be equal
   Timing timing;

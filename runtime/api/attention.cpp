@@ -351,6 +351,7 @@ class Attention::Implementation {
   Plan plan(const PackedShape& shape, const Sequences& sequences, const Bindings& given,
             const PlanOptions& options) const {
     if (options.backward) require_gradients(spec_);
+    require_splits(options.splits);
     const PlanGeometry geometry = geometry_of(shape, tile_source(options.positions));
     require_sequences(sequences, shape, spec_.kv_new);
     if (options.positions) require_positions_alone(sequences);
@@ -366,6 +367,7 @@ class Attention::Implementation {
     state->counts_absent = options.count_absent;
     state->has_new_rows = spec_.kv_new;
     state->batch_invariant = options.batch_invariant;
+    state->splits = options.splits;
     state->serves_backward = options.backward;
     if (options.positions) state->positions = *options.positions;
     state->promised = PromisedOrder(promised_);

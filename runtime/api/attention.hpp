@@ -94,6 +94,9 @@ struct ForwardOptions {
   /// shapes, specs and Attentions. None: such a call runs unsplit, each q tile, or each head of k
   /// and v if it has few rows, on one multiprocessor. Unsplit calls ignore it.
   TensorView workspace = {};
+  /// Of a dense call with a workspace: into how many parts its columns are cut, as
+  /// PlanOptions::splits; 0: its sizes say.
+  std::int64_t splits = 0;
 };
 
 /// Rows of k and v that a step has made.

@@ -25,6 +25,11 @@ struct PlanOptions {
   /// says; with it a call of few long sequences is slower, as one block of threads computes
   /// each head of a decoded sequence, and each q tile.
   bool batch_invariant = false;
+  /// Into how many parts a GPU cuts the columns of each head of a decoded sequence, and of each q
+  /// tile; 0: the sizes of the call say, and 1: none. More is a wish: a call takes at most as many
+  /// parts as its workspace has room for, and as its sequences have columns for. Sequences of
+  /// unequal lengths share the parts of all. CPUs and batch_invariant plans split nothing.
+  std::int64_t splits = 0;
   /// Lists of tiles over positions, in place of what mask_mod decides; null: mask_mod does. Then
   /// rows of tiles of a sequence begin at multiples of block[0] in q_idx, and a row's list is the
   /// one of q_idx / block[0]. Rows with q_idx < 0 keep nothing. The plan keeps a copy, which shares

@@ -182,6 +182,7 @@ void require_of_plan(std::string_view what, std::int64_t given, std::int64_t pla
 
 ForwardCall resolve_call(const Spec& spec, const ForwardTensors& tensors,
                          const ForwardOptions& options, Pass pass) {
+  require_splits(options.splits);
   ForwardCall call = resolve_tensors(spec, tensors);
   call.shape.q_offset = options.q_offset;
   call.shape.kv_offset = options.kv_offset;
@@ -189,6 +190,7 @@ ForwardCall resolve_call(const Spec& spec, const ForwardTensors& tensors,
   const std::array wanted = {call.shape.batch, call.shape.num_q_heads, call.shape.q_len};
   resolve_outputs_of_rows(spec, tensors, pass, wanted, call);
   call.stream = options.stream;
+  call.splits = options.splits;
   call.scale = resolved_scale(spec, options);
   return call;
 }
@@ -203,6 +205,10 @@ ForwardCall resolve_packed_call(const Spec& spec, const ForwardTensors& tensors,
   if (options.workspace.data != nullptr) {
     throw Error(ErrorCode::usage, "a packed call takes no workspace",
                 "give the workspace to its plan: PlanOptions::workspace");
+  }
+  if (options.splits != 0) {
+    throw Error(ErrorCode::usage, "a packed call takes no splits",
+                "its plan says how columns are split: PlanOptions::splits");
   }
   ForwardCall call = resolve_tensors(spec, tensors);
   require_of_plan("num_q_heads", call.shape.num_q_heads, shape.num_q_heads);

@@ -29,6 +29,7 @@ struct ForwardCall {
   double scale = 1;
   /// What a dense call may split with, where its backend asks for some; null: none.
   std::byte* workspace = nullptr;
+  std::int64_t splits = 0;  ///< ForwardOptions::splits
   Stream stream = nullptr;
 };
 

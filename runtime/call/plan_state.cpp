@@ -248,6 +248,17 @@ abi::SequencePages PlanState::pages() const {
           .box_shift = 0};
 }
 
+int PlanState::split_parts() const {
+  if (batch_invariant) return 1;
+  return static_cast<int>(parts_for_splits(splits, geometry.split_parts));
+}
+
+int PlanState::decode_blocks() const {
+  if (keeps_items_whole()) return geometry.decode_blocks;
+  const std::int64_t items = shape.batch * shape.num_kv_heads;
+  return static_cast<int>(blocks_for_splits(splits, items, geometry.decode_blocks));
+}
+
 abi::PlanBounds PlanState::bounds() const {
   return {
       .total_q = static_cast<int>(shape.total_q),

@@ -38,11 +38,11 @@ struct PlanGeometry {
   int rows = 0;          ///< of tiles of a head
   int spans_of_row = 0;  ///< 0 without mask_mod
   abi::PlanLayout layout = {};
-  int decode_blocks = 0;  ///< DecodeLaunch::blocks
+  int decode_blocks = 0;  ///< DecodeLaunch::blocks: room for so many parts of decoded sequences
   int decode_lists = 0;   ///< abi::DecodeWork::lists
   int decode_q_len = 0;   ///< abi::PlanBounds::decode_q_len
   abi::DecodeLayout decode = {};
-  int split_parts = 1;                ///< abi::SplitWork::parts of prefill
+  int split_parts = 1;                ///< abi::SplitWork::parts of prefill, by the call's sizes
   std::int64_t split_partial = 0;     ///< where abi::SplitWork::partial begins, in bytes
   int resident_heads = 0;             ///< of an item of the kernel that keeps k and v; 0: not it
   int column_side = 0;                ///< rows of k of a tile of gradients; 0: the spec has none
@@ -74,6 +74,7 @@ struct PlanState {
   bool has_new_rows = false;                ///< Spec::kv_new
   bool counts_absent = false;               ///< PlanOptions::count_absent
   bool batch_invariant = false;             ///< PlanOptions::batch_invariant
+  std::int64_t splits = 0;                  ///< PlanOptions::splits
   bool serves_backward = false;             ///< PlanOptions::backward
   bool was_built = false;
   /// Tiles that the last build evaluated element by element; none where the device does not count.
@@ -82,7 +83,11 @@ struct PlanState {
   std::function<void(void* to, std::size_t offset, std::size_t bytes)> read;
 
   /// abi::SplitWork::parts of prefill. Parts depend on the call's sizes, and a row's bits on parts.
-  int split_parts() const { return batch_invariant ? 1 : geometry.split_parts; }
+  int split_parts() const;
+  /// abi::DecodeWork::blocks.
+  int decode_blocks() const;
+  /// abi::DecodeWork::keeps_items_whole.
+  bool keeps_items_whole() const { return batch_invariant || splits == 1; }
   /// PlanGeometry::resident_heads likewise.
   int resident_heads() const { return batch_invariant ? 0 : geometry.resident_heads; }
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/ceil_div.hpp"
+#include "base/error.hpp"
 #include "templates/abi/splits.hpp"
 
 namespace tilewright {
@@ -23,6 +26,21 @@ std::int64_t cost_of(const SplitLaunch& launch, std::int64_t q_tiles, std::int64
 }
 
 }  // namespace
+
+void require_splits(std::int64_t splits) {
+  if (splits >= 0) return;
+  throw Error(ErrorCode::usage, fmt::format("splits is {}", splits),
+              "give a number of parts, or 0: then the call's sizes say");
+}
+
+std::int64_t blocks_for_splits(std::int64_t splits, std::int64_t items, std::int64_t blocks) {
+  if (splits == 0 || splits >= blocks) return blocks;
+  return std::clamp<std::int64_t>(splits * items, 1, blocks);
+}
+
+std::int64_t parts_for_splits(std::int64_t splits, std::int64_t parts) {
+  return splits == 0 ? parts : std::min(splits, parts);
+}
 
 std::int64_t SplitLaunch::partial_bytes(std::int64_t q_tiles, std::int64_t parts) const {
   return abi::split_partial_bytes(q_tiles, parts, warpgroups(), round_up(value_dim, 16));

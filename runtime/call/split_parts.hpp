@@ -46,6 +46,18 @@ QTiles packed_q_tiles(const SplitLaunch& launch, const PackedShape& shape, std::
 /// Whether a workspace may hold so many parts of each q tile.
 bool has_room_for_parts(const SplitLaunch& launch, QTiles q_tiles, std::int64_t parts);
 
+/// @param splits PlanOptions::splits or ForwardOptions::splits
+/// @throws Error with code usage for fewer than 0
+void require_splits(std::int64_t splits);
+
+/// What becomes of such a wish: blocks of threads for `items` heads of k and v whose columns are
+/// cut.
+/// @param blocks without the wish, and at most
+std::int64_t blocks_for_splits(std::int64_t splits, std::int64_t items, std::int64_t blocks);
+
+/// Likewise parts of each q tile. @param parts without the wish, and at most
+std::int64_t parts_for_splits(std::int64_t splits, std::int64_t parts);
+
 /// How many parts each q tile of a call is cut into, from its sizes alone; 1: none is.
 /// docs/decisions/0080-splits-of-prefill.md has the reasons.
 /// @param kv_len columns of the longest sequence

@@ -43,9 +43,9 @@ struct StagedPlan::Copy {
 
 StagedPlan::StagedPlan(const Attention& attention, const PackedShape& shape,
                        const Sequences& sequences, const Bindings& bindings, OnFaults on_faults,
-                       const BlockMask* positions, bool batch_invariant)
-    : device_(attention.device()), positions_(positions), batch_invariant_(batch_invariant) {
-  const std::int64_t bytes = attention.workspace_size(shape, positions);
+                       const PlanWishes& wishes)
+    : device_(attention.device()), wishes_(wishes) {
+  const std::int64_t bytes = attention.workspace_size(shape, wishes.positions);
   require_sequences(sequences, shape, attention.spec().kv_new);
   workspace_ = make_workspace(bytes);
   make(attention, shape, sequences, bindings, on_faults);
@@ -60,8 +60,9 @@ void StagedPlan::make(const Attention& attention, const PackedShape& shape,
                       const Sequences& sequences, const Bindings& bindings, OnFaults on_faults) {
   plan_.emplace(attention.plan(shape, stage(sequences), bindings,
                                {.workspace = workspace_,
-                                .batch_invariant = batch_invariant_,
-                                .positions = positions_,
+                                .batch_invariant = wishes_.batch_invariant,
+                                .splits = wishes_.splits,
+                                .positions = wishes_.positions,
                                 .count_absent = on_faults != OnFaults::clamp,
                                 .backward = !attention.spec().gradients.empty()}));
   const PlanReport report = plan_->report();

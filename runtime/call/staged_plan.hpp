@@ -15,6 +15,13 @@ class DeviceTensor;
 
 namespace tilewright {
 
+/// How a plan is made, of PlanOptions.
+struct PlanWishes {
+  const BlockMask* positions = nullptr;  ///< must outlive the StagedPlan
+  bool batch_invariant = false;
+  std::int64_t splits = 0;
+};
+
 /// The sequences of a packed call, whose tensors lie on the host, and the workspace of its plan,
 /// for an Attention on any device. What StagedCall is for a call's other tensors. The plan of a
 /// spec with gradients serves backward.
@@ -30,13 +37,11 @@ class StagedPlan {
   /// Makes room for the plan, copies the sequences' tensors to where the device can reach them, and
   /// plans.
   /// @param sequences must outlive this where the device is a CPU
-  /// @param positions PlanOptions::positions, which must outlive this; null: none
-  /// @param batch_invariant PlanOptions::batch_invariant
   /// @throws Error as Attention::plan; with code tensor where the plan's report names a value and
   ///         is refused: then its text is the message
   StagedPlan(const Attention& attention, const PackedShape& shape, const Sequences& sequences,
              const Bindings& bindings, OnFaults on_faults = OnFaults::refuse,
-             const BlockMask* positions = nullptr, bool batch_invariant = false);
+             const PlanWishes& wishes = {});
   ~StagedPlan();
 
   const Plan& plan() const { return *plan_; }
@@ -58,8 +63,7 @@ class StagedPlan {
   struct Copy;
 
   Device device_;
-  const BlockMask* positions_;
-  bool batch_invariant_;
+  PlanWishes wishes_;
   std::vector<std::byte> memory_;  // of the workspace on the host, with a guard before and after it
   std::size_t offset_ = 0;         // of the workspace in it
   std::size_t bytes_ = 0;

@@ -5,6 +5,7 @@
 
 #include "base/ceil_div.hpp"
 #include "generator/tactic/decode_tactic.hpp"
+#include "runtime/call/split_parts.hpp"
 #include "runtime/cuda/call_mask.hpp"
 #include "runtime/cuda/forward_choice.hpp"
 #include "templates/abi/cuda_max_scores.hpp"
@@ -44,15 +45,17 @@ std::int64_t DenseDecode::workspace_bytes(const Shape& shape) const {
   return abi::split_layout(std::min(blocks_, units.all), value_dim_).bytes;
 }
 
-abi::DecodeWork DenseDecode::work(const Shape& shape, std::byte* workspace) const {
+abi::DecodeWork DenseDecode::work(const Shape& shape, std::byte* workspace,
+                                  std::int64_t splits) const {
   const Units units = units_of(shape);
   abi::DecodeWork work = {};
-  if (workspace == nullptr) {
+  if (workspace == nullptr || splits == 1) {
     work.blocks = static_cast<int>(std::min(blocks_, units.items));
     work.keeps_items_whole = 1;
     return work;
   }
-  work.blocks = static_cast<int>(std::min(blocks_, units.all));
+  work.blocks =
+      static_cast<int>(blocks_for_splits(splits, units.items, std::min(blocks_, units.all)));
   const abi::SplitLayout layout = abi::split_layout(work.blocks, value_dim_);
   work.partial = reinterpret_cast<float*>(workspace + layout.partial);
   work.ends = reinterpret_cast<float*>(workspace + layout.ends);
@@ -73,7 +76,7 @@ void launch_dense_decode(const LaunchScope& on, const DenseDecode& decode, const
   const Kernel& kernel = on.kernels.kernel(variant, kForwardEntry);
 
   // The grid.
-  const abi::DecodeWork work = decode.work(call.shape, call.workspace);
+  const abi::DecodeWork work = decode.work(call.shape, call.workspace, call.splits);
   const LaunchConfig config = {.blocks = work.blocks,
                                .threads = kernel.launch.threads,
                                .shared_bytes = kernel.launch.shared_bytes,

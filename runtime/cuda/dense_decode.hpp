@@ -28,7 +28,8 @@ class DenseDecode {
 
   /// The work of a call that is served.
   /// @param workspace of workspace_bytes(shape); null: each head stays with one block of threads
-  abi::DecodeWork work(const Shape& shape, std::byte* workspace) const;
+  /// @param splits ForwardOptions::splits
+  abi::DecodeWork work(const Shape& shape, std::byte* workspace, std::int64_t splits) const;
 
  private:
   struct Units {

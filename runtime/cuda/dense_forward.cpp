@@ -15,7 +15,7 @@ void launch_dense_forward(const LaunchScope& on, const ForwardCall& call, const 
   // The kernel: hopper_forward.cu.jinja, which takes tensor maps, or portable_forward.cu.jinja.
   const ForwardChoice unsplit = choose_forward(on, call, bindings);
   const bool may_split = call.workspace != nullptr && unsplit.takes_maps();
-  const DenseSplit split = may_split ? dense_split(on, call.shape) : DenseSplit();
+  const DenseSplit split = may_split ? dense_split(on, call.shape, call.splits) : DenseSplit();
   const ForwardChoice choice = split.parts > 1 ? split_twin(on, unsplit) : unsplit;
   const Kernel& kernel = choice.kernel;
 

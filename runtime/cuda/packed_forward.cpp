@@ -89,7 +89,7 @@ void launch_packed_decode(const LaunchScope& on, const ForwardCall& call, const 
   const Kernel& kernel = on.kernels.kernel(variant, kForwardEntry);
 
   // The grid: the blocks share what the plan has for them.
-  const LaunchConfig config = {.blocks = plan.geometry.decode_blocks,
+  const LaunchConfig config = {.blocks = plan.decode_blocks(),
                                .threads = kernel.launch.threads,
                                .shared_bytes = kernel.launch.shared_bytes,
                                .stream = call.stream,

@@ -78,8 +78,8 @@ abi::cuda::PlanArguments plan_arguments(const PlanState& plan) {
                      .ends = reinterpret_cast<float*>(memory + decode.ends),
                      .arrived = reinterpret_cast<unsigned*>(memory + decode.arrived),
                      .lists = geometry.decode_lists,
-                     .blocks = geometry.decode_blocks,
-                     .keeps_items_whole = plan.batch_invariant ? 1 : 0,
+                     .blocks = plan.decode_blocks(),
+                     .keeps_items_whole = plan.keeps_items_whole() ? 1 : 0,
                      .reserved = 0}};
 }
 

@@ -31,12 +31,12 @@ abi::SplitWork DenseSplit::work(std::byte* workspace) const {
           .reserved = 0};
 }
 
-DenseSplit dense_split(const LaunchScope& on, const Shape& shape) {
+DenseSplit dense_split(const LaunchScope& on, const Shape& shape, std::int64_t splits) {
   const SplitLaunch launch = split_launch(on);
   if (launch.q_tile == 0) return {};
   const QTiles q_tiles = dense_q_tiles(launch, shape);
   if (q_tiles.room * launch.warpgroups() > abi::kMostSplitBlocks) return {};
-  const std::int64_t parts = split_parts(launch, q_tiles, shape.kv_len);
+  const std::int64_t parts = parts_for_splits(splits, split_parts(launch, q_tiles, shape.kv_len));
   if (parts == 1) return {};
   return {
       .parts = parts,

@@ -20,6 +20,7 @@ struct DenseSplit {
 
   abi::SplitWork work(std::byte* workspace) const;
 };
-DenseSplit dense_split(const LaunchScope& on, const Shape& shape);
+/// @param splits ForwardOptions::splits
+DenseSplit dense_split(const LaunchScope& on, const Shape& shape, std::int64_t splits = 0);
 
 }  // namespace tilewright::cuda

@@ -56,6 +56,15 @@ TEST_CASE("cli packed bench: --batch-invariant is for packed calls") {
   require_refused(bench({"--suite", "mods", "--batch-invariant"}), "is for packed ones");
 }
 
+TEST_CASE("cli packed bench: --splits is a number of parts") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", kPacked);
+  const Ended ended = bench({"--spec", spec, "--inputs", "random:2,1/1:60x2", "--splits", "2"});
+  INFO(ended.err);
+  REQUIRE(ended.status == 0);
+  require_refused(bench({"--spec", spec, "--splits", "-1"}), "--splits");
+}
+
 TEST_CASE("cli packed bench: one call counts the elements that its sequences keep") {
   const Folder folder;
   const std::string spec = folder.write("s.json", kPacked);

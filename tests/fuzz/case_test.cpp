@@ -54,7 +54,8 @@ FuzzCase full_case() {
   fuzz_case.shape = {.batch = 2, .num_q_heads = 4, .num_kv_heads = 2, .q_len = 17, .kv_len = 33};
   fuzz_case.shape.q_offset = -5;
   fuzz_case.one_kv_head_for_all = true;
-  fuzz_case.decode = fuzz_case.split = true;
+  fuzz_case.decode = fuzz_case.split = fuzz_case.batch_invariant = true;
+  fuzz_case.splits = 16;
   fuzz_case.null_extents = {{"table", {7, 9}}};
   fuzz_case.scale = 0.1;
   fuzz_case.scalars = {{"window", 3}};
@@ -103,6 +104,8 @@ TEST_CASE("fuzz: a case is the same after a round trip through JSON") {
   CHECK(again.one_kv_head_for_all);
   CHECK(again.decode);
   CHECK(again.split);
+  CHECK(again.splits == 16);
+  CHECK(again.batch_invariant);
 }
 
 TEST_CASE("fuzz: what is no case is refused") {

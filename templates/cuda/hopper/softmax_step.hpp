@@ -53,7 +53,7 @@ TW_INLINE bool weigh(float shift, float to_log2, Softmax& softmax, float (&s)[kR
   if (raises) raise_max(greatest, softmax, to_log2, alpha);
   float reference[kRows];
   find_references(softmax, shift, reference);
-  if (raises) subtract_coarse(to_log2, reference, s);
+  if (raises && __any_sync(~0u, softmax.is_coarse)) subtract_coarse(to_log2, reference, s);
   exponentiate(s, reference, softmax, to_log2);
   return raises;
 }

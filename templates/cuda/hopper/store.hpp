@@ -22,7 +22,8 @@ namespace tw_kernel {
 constexpr int kWarpRows = 16;
 
 // out: [16][kValueDim] of the warp, where `staged` is its place in shared memory: rows of a panel
-// of 64 rows.
+// of 64 rows. kHasEmpty: some of its rows may have kept nothing.
+template <bool kHasEmpty>
 TW_INLINE void stage_out(unsigned staged, const float (&out)[kRows][kOutColumns],
                          const RowEnds& ends) {
   const unsigned row = lane() % kWarpRows;
@@ -37,8 +38,8 @@ TW_INLINE void stage_out(unsigned staged, const float (&out)[kRows][kOutColumns]
     for (int i = 0; i < 4; ++i) {
       const int r = i % 2;
       const int j = 4 * step + i / 2 * 2;
-      matrices[i] = kept_bits[r] & pack<OutElement>(out[r][j] * ends.factor[r],
-                                                    out[r][j + 1] * ends.factor[r]);
+      matrices[i] = pack<OutElement>(out[r][j] * ends.factor[r], out[r][j + 1] * ends.factor[r]);
+      if (kHasEmpty) matrices[i] &= kept_bits[r];
     }
     store_matrices(row_address + step / 4 * kBoxBytes + (chunk ^ row % 8) * 16, matrices);
   }
@@ -70,7 +71,12 @@ TW_INLINE void store_out(const ForwardArguments&, const TensorMaps& maps, const 
     if (sends) wait_until_stores_read();  // of what was staged last
     __syncwarp();
   }
-  stage_out(staged, out, ends);
+  // Where a q tile has few tiles of K, rows are stored so often that a second copy of these instructions pays.
+  if (!kKeepsKv || __any_sync(~0u, ends.empty[0] || ends.empty[1])) {
+    stage_out<true>(staged, out, ends);
+  } else {
+    stage_out<false>(staged, out, ends);
+  }
   fence_for_copies();
   __syncwarp();  // the warp's 16 rows are staged
   if (!sends) return;

@@ -36,5 +36,10 @@ TW_INLINE void release(unsigned long long& empty) {
   __syncwarp();
   if (lane() == 0) arrive(shared_address(&empty));
 }
+// Where `done`, without a branch.
+TW_INLINE void release_if(bool done, unsigned long long& empty) {
+  __syncwarp();
+  arrive_if(done && lane() == 0, shared_address(&empty));
+}
 
 }  // namespace tw_kernel

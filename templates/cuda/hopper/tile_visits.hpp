@@ -37,6 +37,7 @@ struct QRows {
 // The last tile that was visited: its weights are still to be multiplied by its values.
 struct PendingTile {
   KvPlace place;
+  bool begins;               // nothing was multiplied before: what out holds does not count
   unsigned p[kWeightWords];  // not set: zeros that live up to the first tile make ptxas spill
 };
 
@@ -90,8 +91,7 @@ class TileVisits {
     WarpgroupOrder::wait_for_mine(number_);
     issue_scores(s, rows.q, k_ + stage * (kKBytes >> 4));
     if (has_before) {
-      ring_.wait_for_v(before.place);
-      issue_values(rows.out, before.p, v_ + before.place.stage * (kVBytes >> 4));
+      multiply_values(rows, before);
     } else {
       issue_nothing();
     }
@@ -127,14 +127,14 @@ class TileVisits {
     pack_weights(s, before.p);
     if (raises && (has_before || !Ring::kBeginsEmpty)) rescale(alpha, rows.out);
     before.place = ring_.place();
+    before.begins = !has_before;
     ring_.advance();
     return true;
   }
 
   // After a run: the values of its last tile.
   __forceinline__ RowEnds finish(QRows& rows, PendingTile& before) {
-    ring_.wait_for_v(before.place);
-    issue_values(rows.out, before.p, v_ + before.place.stage * (kVBytes >> 4));
+    multiply_values(rows, before);
     const RowEnds ends = end(rows);
     wait_for_values(rows.out, before.p);
     ring_.give_back_v(before.place);
@@ -146,6 +146,12 @@ class TileVisits {
   }
 
  private:
+  // O += P V of the tile
+  __forceinline__ void multiply_values(QRows& rows, const PendingTile& tile) {
+    ring_.wait_for_v(tile.place);
+    issue_values(rows.out, tile.p, v_ + tile.place.stage * (kVBytes >> 4), !Ring::kBeginsEmpty || !tile.begins);
+  }
+
   const SnippetArguments& call_;
   const int number_;
   const unsigned long long k_;  // of the first stage, like the next

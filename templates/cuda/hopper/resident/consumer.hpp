@@ -64,7 +64,7 @@ class ResidentConsumer {
     visits_.scores().begin(inputs);
 
     Softmax softmax = start_softmax();
-    float out[kRows][kOutColumns] = {};
+    float out[kRows][kOutColumns];  // not set: the first product ignores it
     QRows rows = {inputs, q_ + stage * (kConsumers * kQGroupBytes >> 4), q_empty, softmax, out};
     const RowEnds ends = visit_all(rows);
     visits_.runs().give_back_stored();  // where the unit has no tile

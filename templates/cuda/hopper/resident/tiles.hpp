@@ -84,10 +84,10 @@ class ResidentTiles {
   }
 
   __forceinline__ void give_back_k() const {
-    if ((released_ >> place_.stage & 1u) != 0) release(control().k_empty[place_.stage]);
+    release_if((released_ >> place_.stage & 1u) != 0, control().k_empty[place_.stage]);
   }
   __forceinline__ void give_back_v(const KvPlace& place) const {
-    if ((released_ >> place.stage & 1u) != 0) release(control().v_empty[place.stage]);
+    release_if((released_ >> place.stage & 1u) != 0, control().v_empty[place.stage]);
   }
 
  private:
@@ -125,11 +125,8 @@ class TilesOneByOne {
   // empty: of the place of Q over which the unit's rows of out lie until they are stored
   __forceinline__ void is_being_stored(unsigned long long& empty) { stored_ = shared_address(&empty); }
   __forceinline__ void give_back_stored() {
-    if (stored_ == 0) return;
-    if (lane() == 0) {  // which sent the warp's rows
-      wait_until_stores_read();
-      arrive(stored_);
-    }
+    wait_until_stores_read();
+    arrive_if(stored_ != 0 && lane() == 0, stored_);  // lane 0 sent the warp's rows
     stored_ = 0;
   }
 

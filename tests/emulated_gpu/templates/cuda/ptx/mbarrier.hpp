@@ -43,6 +43,10 @@ TW_INLINE void arrive(unsigned barrier) {
   end_phase_if_complete(state);
 }
 
+TW_INLINE void arrive_if(bool arrives, unsigned barrier) {
+  if (arrives) arrive(barrier);
+}
+
 TW_INLINE void expect_bytes(unsigned barrier, unsigned bytes) {
   barrier_at(barrier).bytes += static_cast<int>(bytes);
 }
