@@ -370,8 +370,9 @@ std::optional<Error> fatal_operation_error(const Spec& spec, const UndefinedOper
                     ? "the kernel was not run: it might not end"
                     : "the kernel was not run: this could end the process or read foreign memory"},
       .hint = first.hint};
-  if (const std::string advice = advice_on(first); !advice.empty())
-    details.hint += "; or " + advice;
+  if (const std::string advice = advice_on(first); !advice.empty()) {
+    details.hint += (advice.starts_with("make") ? "; or " : "; ") + advice;
+  }
   for (const UndefinedOperation& other : std::span(fatal).subspan(1)) {
     const std::string advice = advice_on(other);
     details.notes.push_back(fmt::format("so would {}: {}{}", to_string(other.place), other.message,

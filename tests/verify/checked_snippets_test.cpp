@@ -206,3 +206,12 @@ TEST_CASE("checked snippets: one error names every trusted read outside and what
           ContainsSubstring("dimension 0 of \"z\" is kv_len, 5 in this call, and was read at 5: no "
                             "other extent fits it\n"));
 }
+
+TEST_CASE("checked snippets: a trusted read below 0 alone has no extent as an alternative") {
+  Spec spec = spec_of(SnippetKind::score_mod, "score + x[kv_idx - 1]", Bounds::trusted);
+  CHECK_THAT(
+      error_of(spec).hint(),
+      ContainsSubstring("; dimension 0 of \"x\" was read at -1: no extent holds what is below "
+                        "0") &&
+          !ContainsSubstring("or dimension"));
+}
