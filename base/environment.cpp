@@ -29,7 +29,7 @@ constexpr std::array kVariables = {
     EnvironmentVariable{"TILEWRIGHT_DEVICE", "what auto means: cpu, cuda or cuda:N"},
     EnvironmentVariable{"TILEWRIGHT_JIT", "off: nothing is ever compiled"},
     EnvironmentVariable{"TILEWRIGHT_LINEINFO",
-                        "1: GPU kernels tell profilers the lines of their source"},
+                        "on: GPU kernels tell profilers the lines of their source"},
     EnvironmentVariable{"TILEWRIGHT_LOG",
                         "where events are written: stderr or a file, with :debug for more"},
     EnvironmentVariable{"TILEWRIGHT_NCCL", "the NCCL library to use"},
@@ -41,11 +41,11 @@ constexpr std::array kVariables = {
                         "seconds that a look-up and an upload may take"},
     EnvironmentVariable{
         "TILEWRIGHT_RESIDENT",
-        "1: short sequences' k and v stay in shared memory wherever they fit; 0: nowhere"},
+        "on: short sequences' k and v stay in shared memory wherever they fit; off: nowhere"},
     EnvironmentVariable{"TILEWRIGHT_TEMPLATES",
                         "a folder of templates in place of the embedded ones"},
     EnvironmentVariable{"TILEWRIGHT_THREADS", "threads of the CPU backend"},
-    EnvironmentVariable{"TILEWRIGHT_TUNED", "0: tactics that tune remembered are not used"},
+    EnvironmentVariable{"TILEWRIGHT_TUNED", "off: tactics that tune remembered are not used"},
     EnvironmentVariable{"TILEWRIGHT_WORKER", "the executable that compiles for a program, or off"},
 };
 

@@ -12,6 +12,7 @@
 #include "base/counted.hpp"
 #include "cli/call.hpp"
 #include "cli/output.hpp"
+#include "verify/buffer_ends.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -46,32 +47,18 @@ std::string errors_of_out(const verify::Report& report) {
       verdict.naive_rms);
 }
 
-// Of each buffer whose end indices pass: its dimensions, and the extents that hold all indices.
-using NeededExtents = std::map<std::string, std::map<int, std::int64_t>>;
-
-NeededExtents needed_extents(const verify::UndefinedOperations& found) {
-  NeededExtents needed;
-  for (const verify::UndefinedOperation& operation : found.operations) {
-    if (!operation.too_short) continue;
-    std::int64_t& extent = needed[operation.too_short->buffer][operation.too_short->dimension];
-    extent = std::max(extent, operation.too_short->needed);
-  }
-  return needed;
-}
-
-// "a "bias" whose dimension 0 is 7 long holds them all"
-std::string hint_on_file(const std::string& buffer, const std::map<int, std::int64_t>& needed) {
+// "a "bias" whose dimension 0 is 7 long"
+std::string longer_tensor(const std::string& buffer, const std::map<int, std::int64_t>& needed) {
   std::vector<std::string> dimensions;
   for (const auto& [dimension, extent] : needed) {
     dimensions.push_back(fmt::format("dimension {} is {}", dimension, extent));
   }
-  return fmt::format("a \"{}\" whose {} long holds them all", buffer,
-                     fmt::join(dimensions, " and "));
+  return fmt::format("a \"{}\" whose {} long", buffer, fmt::join(dimensions, " and "));
 }
 
 // With extents for all of the buffer's null dimensions, as --buffer wants them.
-std::string hint_on_option(const Spec& spec, const CallInputs& inputs, const std::string& buffer,
-                           const std::map<int, std::int64_t>& needed) {
+std::string longer_option(const Spec& spec, const CallInputs& inputs, const std::string& buffer,
+                          const std::map<int, std::int64_t>& needed) {
   const TensorView& given = inputs.problem().snippet.buffers.at(buffer);
   const std::vector<BufferDim>& shape = spec.buffers.at(buffer).shape;
   std::vector<std::int64_t> extents;
@@ -80,7 +67,61 @@ std::string hint_on_option(const Spec& spec, const CallInputs& inputs, const std
     const auto longer = needed.find(static_cast<int>(d));
     extents.push_back(longer == needed.end() ? given.shape[d] : longer->second);
   }
-  return fmt::format("--buffer {}={} holds them all", buffer, fmt::join(extents, ","));
+  return fmt::format("--buffer {}={}", buffer, fmt::join(extents, ","));
+}
+
+// "a "shape" of [2, 70, null] in the spec", with the dimensions that the spec fixes longer.
+std::string longer_shape(const std::vector<BufferDim>& shape,
+                         const std::map<int, std::int64_t>& needed) {
+  std::vector<std::string> dimensions;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const auto longer = needed.find(static_cast<int>(d));
+    if (const auto* const name = std::get_if<NamedDim>(&shape[d])) {
+      dimensions.push_back(fmt::format("\"{}\"", to_string(*name)));
+    } else if (std::holds_alternative<FreeDim>(shape[d])) {
+      dimensions.emplace_back("null");
+    } else {
+      dimensions.push_back(fmt::format(
+          "{}", longer == needed.end() ? std::get<std::int64_t>(shape[d]) : longer->second));
+    }
+  }
+  return fmt::format("a \"shape\" of [{}] in the spec", fmt::join(dimensions, ", "));
+}
+
+// Which of the indices that were outside the extents in `ends` hold.
+std::string what_is_held(const verify::BufferEnds& ends, bool all_were_looked_at) {
+  if (!ends.unheld.empty()) {
+    std::vector<int> dimensions;
+    for (const auto& [dimension, extent] : ends.needed) dimensions.push_back(dimension);
+    return fmt::format("those of dimension {}", fmt::join(dimensions, " and "));
+  }
+  if (ends.reads_nan) return "all that are numbers";
+  return all_were_looked_at ? "them all" : "those of the elements that were looked at";
+}
+
+// What could hold the indices outside of a buffer, of all that read it.
+std::string hint_on_buffer(const Spec& spec, const CallInputs& inputs, bool is_file,
+                           const std::string& buffer, const verify::BufferEnds& ends,
+                           bool all_were_looked_at) {
+  const std::vector<BufferDim>& shape = spec.buffers.at(buffer).shape;
+  bool has_number = false, has_null = false;
+  for (const auto& [dimension, extent] : ends.needed) {
+    const bool is_null =
+        std::holds_alternative<FreeDim>(shape.at(static_cast<std::size_t>(dimension)));
+    (is_null ? has_null : has_number) = true;
+  }
+  std::vector<std::string> longer;
+  if (has_number) longer.push_back(longer_shape(shape, ends.needed));
+  if (is_file && !ends.needed.empty()) longer.push_back(longer_tensor(buffer, ends.needed));
+  if (!is_file && has_null) longer.push_back(longer_option(spec, inputs, buffer, ends.needed));
+  std::vector<std::string> clauses;
+  if (!longer.empty()) {
+    clauses.push_back(fmt::format("{} {} {}", fmt::join(longer, " and "),
+                                  longer.size() == 1 ? "holds" : "hold",
+                                  what_is_held(ends, all_were_looked_at)));
+  }
+  clauses.insert(clauses.end(), ends.unheld.begin(), ends.unheld.end());
+  return fmt::format("{}", fmt::join(clauses, "; "));
 }
 
 }  // namespace
@@ -188,18 +229,17 @@ std::string gradients_text(const Gradients& gradients, const char* whose) {
 std::string findings_text(const Spec& spec, const CallInputs& inputs, bool is_file,
                           const verify::Report& report) {
   const verify::UndefinedOperations& found = report.undefined;
-  NeededExtents needed = needed_extents(found);
+  std::map<std::string, verify::BufferEnds> ends = verify::find_buffer_ends(spec, found.operations);
   std::string text;
   for (const verify::UndefinedOperation& operation : found.operations) {
     text += fmt::format("warning: {}\n  --> {}\n   | {}\n", operation.message,
                         to_string(operation.place), operation.place.excerpt);
-    if (!operation.too_short) continue;
-    const auto buffer = needed.find(operation.too_short->buffer);
-    if (buffer == needed.end()) continue;  // an operation above has the hint
-    text += fmt::format("  hint: {}\n",
-                        is_file ? hint_on_file(buffer->first, buffer->second)
-                                : hint_on_option(spec, inputs, buffer->first, buffer->second));
-    needed.erase(buffer);
+    if (!operation.outside) continue;
+    const auto buffer = ends.extract(operation.outside->buffer);
+    if (!buffer) continue;  // an operation above has the hint
+    const std::string hint = hint_on_buffer(spec, inputs, is_file, buffer.key(), buffer.mapped(),
+                                            found.elements_checked == found.elements);
+    if (!hint.empty()) text += fmt::format("  hint: {}\n", hint);
   }
   if (found.count > 0) {
     text += fmt::format("{} in {} of {} that were looked at\n",

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,14 +22,14 @@
 #include "cli/output.hpp"
 #include "cli/remote.hpp"
 #include "cli/verb.hpp"
+#include "cli/wrong_variables.hpp"
 #include "runtime/api/device.hpp"
-#include "runtime/call/resident_items.hpp"
+#include "runtime/api/thread_pool.hpp"
 #include "runtime/compile/host_compiler.hpp"
 #include "runtime/compile/worker_pool.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/nvrtc.hpp"
 #include "runtime/library/kernel_library.hpp"
-#include "runtime/library/tuned_tactic.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -38,8 +39,9 @@ namespace fs = std::filesystem;
 struct Problem {
   std::string what;
   std::string advice;
-  bool fatal = false;         ///< nothing can run before it is mended
-  bool of_compiling = false;  ///< it matters only where kernels may be compiled
+  bool fatal = false;          ///< nothing can run before it is mended
+  bool of_compiling = false;   ///< it matters only where kernels may be compiled
+  bool of_some_calls = false;  ///< calls that `what` names fail, and others run
 };
 
 /// What doctor collects: lines for people, facts for programs, and what to do.
@@ -58,13 +60,30 @@ struct Diagnosis {  // NOLINT(bugprone-exception-escape)
     }
     return true;
   }
+  bool all_calls_run() const {
+    for (const Problem& problem : problems) {
+      if (problem.fatal || problem.of_some_calls) return false;
+    }
+    return true;
+  }
 };
+
+// Nothing if TILEWRIGHT_THREADS is not understood, which examine_values says.
+std::optional<int> threads_of_calls() {
+  try {
+    return ThreadPool::default_size();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
 
 void examine_cpu(Diagnosis& diagnosis) {
   const CpuFacts cpu = cpu_facts();
-  diagnosis.line("CPU",
-                 fmt::format("{}, {}, {}", cpu.model, cpu.isa, counted(cpu.threads, "thread")));
-  diagnosis.facts["cpu"] = {{"model", cpu.model}, {"isa", cpu.isa}, {"threads", cpu.threads}};
+  const std::optional<int> threads = threads_of_calls();
+  diagnosis.line("CPU", fmt::format("{}, {}, {}", cpu.model, cpu.isa,
+                                    threads ? counted(*threads, "thread") : "unknown threads"));
+  diagnosis.facts["cpu"] = {
+      {"model", cpu.model}, {"isa", cpu.isa}, {"threads", threads ? Json(*threads) : Json()}};
 }
 
 void examine_compiler(Diagnosis& diagnosis) {
@@ -349,18 +368,13 @@ void examine_environment(Diagnosis& diagnosis) {
   diagnosis.facts["environment"] = variables;
 }
 
-// Variables that nothing else here reads.
-void examine_switches(Diagnosis& diagnosis) {
-  const auto examine_one = [&](const auto& read) {
-    try {
-      read();
-    } catch (const Error& error) {
-      diagnosis.problems.push_back({error.message(), error.hint(), true});
-    }
-  };
-  examine_one(line_info_is_wanted);
-  examine_one(uses_tuned_tactics);
-  examine_one(forced_resident);
+void examine_values(Diagnosis& diagnosis) {
+  for (WrongVariable& wrong : wrong_variables(diagnosis.facts["gpu"]["found"] == true)) {
+    diagnosis.problems.push_back({.what = std::move(wrong.what),
+                                  .advice = std::move(wrong.advice),
+                                  .fatal = wrong.stops_all,
+                                  .of_some_calls = !wrong.stops_all});
+  }
 }
 
 Diagnosis examine() {
@@ -377,7 +391,7 @@ Diagnosis examine() {
   examine_cache_limit(diagnosis);
   examine_worker(diagnosis);
   examine_environment(diagnosis);
-  examine_switches(diagnosis);
+  examine_values(diagnosis);
   if (diagnosis.facts["jit"] == false) {
     std::erase_if(diagnosis.problems, [](const Problem& problem) { return problem.of_compiling; });
   }
@@ -416,11 +430,20 @@ class DoctorVerb : public Verb {
     for (const Problem& problem : diagnosis.problems) {
       text += fmt::format("problem: {}\n  what to do: {}\n", problem.what, problem.advice);
     }
-    const bool on_gpu = Device::automatic().kind() == Device::Kind::cuda;
-    const std::string ready = fmt::format("ready: kernels run on the {}\n", on_gpu ? "GPU" : "CPU");
-    text += diagnosis.ready() ? ready
-                              : "not ready: nothing can run before the problem above is mended\n";
+    text += diagnosis.ready()
+                ? fmt::format("ready{}: kernels run on {}\n",
+                              diagnosis.all_calls_run() ? "" : ", but for the calls named above",
+                              device_of_calls())
+                : "not ready: nothing can run before the problem above is mended\n";
     print(text);
+  }
+
+  static std::string_view device_of_calls() {
+    try {
+      return Device::automatic().kind() == Device::Kind::cuda ? "the GPU" : "the CPU";
+    } catch (const Error&) {
+      return "the device that a call names";
+    }
   }
 
   bool json_ = false;

@@ -17,6 +17,7 @@
 #include "generator/spec/spec_json.hpp"
 #include "runtime/api/device_kind.hpp"
 #include "runtime/api/explain.hpp"
+#include "runtime/call/call_prefill.hpp"
 #include "runtime/call/call_split.hpp"
 #include "runtime/library/tuned_tactic.hpp"
 
@@ -37,8 +38,9 @@ class ExplainVerb : public Verb {
     add_spec_argument(app, spec_);
     app.add_option("--target", target_, "what it is compiled for (default: this machine)");
     app.add_option("--shape", shape_,
-                   "sizes of a call, B,HQ,HKV,SQ,SKV: says whether its q tiles are split; a dense "
-                   "call is taken to have AttentionOptions::decode and a workspace");
+                   "sizes of a call, B,HQ,HKV,SQ,SKV: says whether its q tiles are split, and of a "
+                   "packed call which kernel serves its prefill; a dense call is taken to have "
+                   "AttentionOptions::decode and a workspace");
     add_whole(app, "--multiprocessors", multiprocessors_, {1, 1 << 16},
               "of the GPU of --target and --shape (default 132, an H100's)")
         ->needs("--shape");
@@ -50,15 +52,18 @@ class ExplainVerb : public Verb {
     const Target target = target_or_default(spec, target_);
     const Explanation found = tilewright::explain(spec, target);
     std::optional<CallSplit> split;
+    std::optional<CallPrefill> prefill;
     if (!shape_.empty()) {
       const Shape shape = parse_sizes(shape_, "--shape");
       validate(shape);
       refuse_multiprocessors_of_cpu(target);
       split = split_of_call(spec, target, multiprocessors_.value_or(kOfH100), shape);
+      if (spec.is_packed()) prefill = prefill_of_call(spec, target, shape, *split);
     }
     if (json_ && split) {
       Json facts = Json::parse(found.to_json());
       facts["split"] = to_json(*split, assumed_of(spec, target));
+      facts["prefill"] = prefill ? to_json(*prefill) : Json();
       print_json(facts);
     } else if (json_) {
       print(found.to_json() + "\n");
@@ -66,7 +71,9 @@ class ExplainVerb : public Verb {
       print(fmt::format("{} for {}: {}\n", found.kernel, found.target, found.tactic));
       if (found.backward) print(line(*found.backward, found.target));
       for (const Explanation::Path& path : found.fast_paths) print(line(path));
-      if (split) print(line(*split, assumed_of(spec, target)) + hint_of_target(target));
+      if (split) print(line(*split, assumed_of(spec, target)));
+      if (prefill) print(line(*prefill));
+      if (split) print(hint_of_target(target));
     }
     return kDone;
   }
@@ -123,6 +130,19 @@ class ExplainVerb : public Verb {
     return fmt::format(
         "split{}: {} leave idle in the end some of {} multiprocessors, so each has {} parts\n",
         with, split.q_tiles_text(), split.multiprocessors, split.parts);
+  }
+
+  static std::string line(const CallPrefill& prefill) {
+    if (prefill.kernel.empty()) return fmt::format("no prefill: {}\n", prefill.why);
+    return fmt::format("prefill by {}{}: {}\n", prefill.kernel,
+                       prefill.keeps_kv ? ", which keeps k and v in shared memory" : "",
+                       prefill.why);
+  }
+
+  static Json to_json(const CallPrefill& prefill) {
+    return {{"kernel", prefill.kernel.empty() ? Json() : Json(prefill.kernel)},
+            {"keeps_kv", prefill.keeps_kv},
+            {"why", prefill.why}};
   }
 
   std::string hint_of_target(const Target& target) const {

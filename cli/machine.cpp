@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "cache/remote_options.hpp"
-#include "runtime/api/thread_pool.hpp"
 #include "runtime/compile/cpu_identity.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/nvrtc.hpp"
@@ -66,7 +65,7 @@ Json to_json(const GpuFacts& gpu) {
 }
 
 CpuFacts cpu_facts() {
-  return {.model = cpu_model(), .isa = cpu_isa(), .threads = ThreadPool::default_size()};
+  return {.model = cpu_model(), .isa = cpu_isa()};
 }
 
 std::vector<std::string> tilewright_variables() {

@@ -12,7 +12,6 @@ namespace tilewright::cli {
 struct CpuFacts {
   std::string model;  ///< "AMD EPYC 9654 96-Core Processor"
   std::string isa;    ///< the highest level that it runs: "x86-64-v3"; or "x86-64"
-  int threads = 1;    ///< that a call uses
 };
 CpuFacts cpu_facts();
 

@@ -116,9 +116,7 @@ class Checker::Implementation {
       return find_undefined_operations(spec(), problem, *interpretations_.checked,
                                        options_.max_checked_elements);
     });
-    for (const UndefinedOperation& operation : report.undefined.operations) {
-      if (operation.fatal) throw fatal_operation_error(operation);
-    }
+    if (auto error = fatal_operation_error(spec(), report.undefined)) throw *std::move(error);
   }
 
   std::vector<std::string> find_broken_promises(const Problem& problem) const {

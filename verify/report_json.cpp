@@ -12,6 +12,15 @@ Json to_json(const std::optional<ShortDimension>& too_short) {
           {"needed", too_short->needed}};
 }
 
+Json to_json(const std::optional<OutsideIndices>& outside) {
+  if (!outside || outside->is_nan) return nullptr;
+  return {{"buffer", outside->buffer},
+          {"dimension", outside->dimension},
+          {"extent", outside->extent},
+          {"least", outside->least},
+          {"greatest", outside->greatest}};
+}
+
 Json to_json(const UndefinedOperations& found) {
   Json operations = Json::array();
   for (const UndefinedOperation& operation : found.operations) {
@@ -20,6 +29,7 @@ Json to_json(const UndefinedOperations& found) {
                           {"line", operation.place.line},
                           {"column", operation.place.column},
                           {"kept", operation.kept},
+                          {"outside", to_json(operation.outside)},
                           {"too_short", to_json(operation.too_short)}});
   }
   return {{"count", found.count},

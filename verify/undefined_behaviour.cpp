@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <iterator>
 #include <map>
+#include <span>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 #include "generator/messages/text_location.hpp"
 #include "generator/render/source_map.hpp"
 #include "generator/snippet/snippet.hpp"
+#include "verify/buffer_ends.hpp"
 #include "verify/parts.hpp"
 #include "verify/scores.hpp"
 
@@ -121,11 +123,16 @@ std::string describe_index(const Spec& spec, const Finding& finding, const Sourc
       has_dimensions ? fmt::format(" of dimension {}", finding.dimension) : "";
   const std::string of_buffer = names.empty() ? "" : of_dimension + " of buffer " + one_of(names);
   const bool is_nan = finding.kind == Finding::index_not_a_number;
-  return fmt::format("index {}{} is outside its extent {}{}", index_of(finding), of_buffer,
-                     finding.operand[1],
-                     finding.trusted != 0 ? ""
-                     : is_nan             ? "; element 0 is read"
-                                          : "; it is clamped");
+  const bool passes_both_ends =
+      !is_nan && finding.least < 0 && finding.greatest >= finding.operand[1];
+  return fmt::format(
+      "index {}{} is outside its extent {}{}{}", index_of(finding), of_buffer, finding.operand[1],
+      passes_both_ends
+          ? fmt::format(", as are others from {}", range_text(finding.least, finding.greatest))
+          : "",
+      finding.trusted != 0 ? ""
+      : is_nan             ? "; element 0 is read"
+                           : "; it is clamped");
 }
 
 std::string describe_dimension(const Spec& spec, const Finding& finding,
@@ -201,39 +208,42 @@ std::string element_of(const Finding& finding) {
   return b + h + index("q_idx", finding.q_idx) + index("kv_idx", finding.kv_idx);
 }
 
-std::optional<ShortDimension> short_dimension(const Spec& spec, const Finding& finding,
+std::optional<OutsideIndices> outside_indices(const Spec& spec, const Finding& finding,
                                               const SourceLocation& place) {
   const bool is_index = finding.kind == Finding::index_out_of_bounds ||
+                        finding.kind == Finding::index_not_a_number ||
                         finding.kind == Finding::real_index_out_of_bounds;
-  if (!is_index || is_own_array(finding) || finding.least < 0) return std::nullopt;
+  if (!is_index || is_own_array(finding)) return std::nullopt;
   const std::vector<std::string> names = buffers_at(spec, finding, place);
-  if (names.size() != 1) return std::nullopt;
-  const BufferDim& dim =
-      spec.buffers.at(names[0]).shape.at(static_cast<std::size_t>(finding.dimension));
-  // Floats of 64 MB. An offset of the call or an overflow makes greater indices, which no table
-  // holds.
-  constexpr long long kLongest = 1 << 24;
-  if (!std::holds_alternative<FreeDim>(dim) || finding.greatest >= kLongest) return std::nullopt;
-  return ShortDimension{names[0], finding.dimension, finding.greatest + 1};
+  if (names.size() != 1 || !spec.buffers.contains(names[0])) return std::nullopt;
+  return OutsideIndices{.buffer = names[0],
+                        .dimension = finding.dimension,
+                        .extent = finding.operand[1],
+                        .least = finding.least,
+                        .greatest = finding.greatest,
+                        .is_nan = finding.kind == Finding::index_not_a_number};
+}
+
+std::optional<ShortDimension> short_dimension(const Spec& spec, const OutsideIndices& outside) {
+  if (outside.is_nan) return std::nullopt;
+  const std::optional<std::int64_t> needed = needed_extent(spec, outside);
+  if (!needed) return std::nullopt;
+  return ShortDimension{outside.buffer, outside.dimension, *needed};
 }
 
 UndefinedOperation describe(const Spec& spec, const KernelSource& source, const Finding& finding) {
   const SourceLocation place = place_of(spec, source, finding);
-  const std::optional<ShortDimension> too_short = short_dimension(spec, finding, place);
-  std::string hint = hint_for(finding);
-  if (too_short) {
-    hint += fmt::format("; or make dimension {} of \"{}\" {} long (--buffer, of random inputs)",
-                        too_short->dimension, too_short->buffer, too_short->needed);
-  }
+  const std::optional<OutsideIndices> outside = outside_indices(spec, finding, place);
   return {.message = fmt::format("{} (at {}{})", what_happened(spec, finding, place),
                                  element_of(finding), finding.kept ? "" : ", which mask_mod drops"),
           .place = place,
-          .hint = std::move(hint),
+          .hint = hint_for(finding),
           .fatal = is_fatal(finding),
           .endless = finding.kind == Finding::endless_loop,
           .kept = finding.kept != 0,
           .clamped = is_clamped(finding),
-          .too_short = too_short};
+          .outside = outside,
+          .too_short = outside ? short_dimension(spec, *outside) : std::nullopt};
 }
 
 // Two findings of one place: what a kept element shows, and the indices of both.
@@ -339,15 +349,36 @@ UndefinedOperations find_undefined_operations(const Spec& spec, const Problem& p
   return found;
 }
 
-Error fatal_operation_error(const UndefinedOperation& operation) {
-  return Error(
-      {.code = ErrorCode::snippet,
-       .message = operation.message,
-       .place = operation.place,
-       .notes = {operation.endless
-                     ? "the kernel was not run: it might not end"
-                     : "the kernel was not run: this could end the process or read foreign memory"},
-       .hint = operation.hint});
+std::optional<Error> fatal_operation_error(const Spec& spec, const UndefinedOperations& found) {
+  std::vector<UndefinedOperation> fatal;
+  std::copy_if(found.operations.begin(), found.operations.end(), std::back_inserter(fatal),
+               [](const UndefinedOperation& operation) { return operation.fatal; });
+  if (fatal.empty()) return std::nullopt;
+  std::map<std::string, BufferEnds> ends = find_buffer_ends(spec, fatal);
+  // What of the operation's buffer could be changed, once for all reads of it.
+  const auto advice_on = [&](const UndefinedOperation& operation) {
+    if (!operation.outside) return std::string();
+    const auto buffer = ends.extract(operation.outside->buffer);
+    return buffer ? advice_on_extents(spec, buffer.key(), buffer.mapped()) : std::string();
+  };
+  const UndefinedOperation& first = fatal.front();
+  Error::Details details = {
+      .code = ErrorCode::snippet,
+      .message = first.message,
+      .place = first.place,
+      .notes = {first.endless
+                    ? "the kernel was not run: it might not end"
+                    : "the kernel was not run: this could end the process or read foreign memory"},
+      .hint = first.hint};
+  if (const std::string advice = advice_on(first); !advice.empty()) {
+    details.hint += (advice.starts_with("make") ? "; or " : "; ") + advice;
+  }
+  for (const UndefinedOperation& other : std::span(fatal).subspan(1)) {
+    const std::string advice = advice_on(other);
+    details.notes.push_back(fmt::format("so would {}: {}{}", to_string(other.place), other.message,
+                                        advice.empty() ? "" : "; " + advice));
+  }
+  return Error(std::move(details));
 }
 
 }  // namespace tilewright::verify

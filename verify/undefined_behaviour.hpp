@@ -12,7 +12,20 @@
 
 namespace tilewright::verify {
 
-/// A null dimension of a buffer that indices pass the end of.
+/// Indices outside of a dimension of a buffer, at one place of a snippet.
+struct OutsideIndices {
+  std::string buffer;
+  int dimension = 0;
+  std::int64_t extent = 0;
+  std::int64_t least = 0;     ///< of those outside, in all elements looked at
+  std::int64_t greatest = 0;  ///< likewise
+  bool is_nan = false;        ///< the index is NaN: `least` and `greatest` say nothing
+
+  bool passes_both_ends() const { return !is_nan && least < 0 && greatest >= extent; }
+};
+
+/// A dimension of a buffer that is too short for indices, and whose extent the spec or the call
+/// chooses: it is a number or null.
 struct ShortDimension {
   std::string buffer;
   int dimension = 0;
@@ -29,6 +42,8 @@ struct UndefinedOperation {
   bool endless = false;  ///< of what is fatal: a loop does not end
   bool kept = false;     ///< mask_mod keeps the element
   bool clamped = false;  ///< the library defines it: an index outside of a buffer, or of size()
+  /// Of an index, where the buffer is known.
+  std::optional<OutsideIndices> outside = {};
   /// Of an index, where a longer buffer would hold all that are outside.
   std::optional<ShortDimension> too_short = {};
 };
@@ -49,7 +64,8 @@ UndefinedOperations find_undefined_operations(const Spec& spec, const Problem& p
                                               const CheckedInterpretation& interpretation,
                                               std::int64_t max_elements);
 
-/// An error with code snippet for a fatal operation.
-Error fatal_operation_error(const UndefinedOperation& operation);
+/// An error with code snippet for the first fatal operation, which names the others; nothing if no
+/// operation is fatal.
+std::optional<Error> fatal_operation_error(const Spec& spec, const UndefinedOperations& found);
 
 }  // namespace tilewright::verify

@@ -18,6 +18,7 @@
 #include "cli/random_lengths.hpp"
 #include "cli/verb.hpp"
 #include "generator/spec/spec_json.hpp"
+#include "runtime/api/thread_pool.hpp"
 
 namespace tilewright::cli {
 namespace {
@@ -167,19 +168,20 @@ class BenchVerb : public Verb {
 
   void report(const BenchResults& results) const {
     const CpuFacts cpu = cpu_facts();
+    const int threads = ThreadPool::default_size();  // of a call
     const Device& device = arguments_.device;
     const bool gpu = on_gpu(arguments_);
     if (arguments_.json) {
       Json facts = {{"suite", suite_},
                     {"device", device.name()},
-                    {"cpu", {{"model", cpu.model}, {"isa", cpu.isa}, {"threads", cpu.threads}}}};
+                    {"cpu", {{"model", cpu.model}, {"isa", cpu.isa}, {"threads", threads}}}};
       if (gpu) facts["gpu"] = to_json(gpu_facts(device));
       facts["rows"] = results.rows;
       return print_json(facts);
     }
     const std::string machine =
         gpu ? describe(gpu_facts(device))
-            : fmt::format("{}, {}, {} threads", cpu.model, cpu.isa, cpu.threads);
+            : fmt::format("{}, {}, {} threads", cpu.model, cpu.isa, threads);
     const bool of_calls = suite_ == "dense" || suite_ == "mods" || suite_ == "growth" ||
                           suite_ == "splits" || makes_packed_calls(suite_);
     const std::string timing =

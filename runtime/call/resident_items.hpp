@@ -14,8 +14,8 @@ struct ResidentLaunch {
 };
 
 /// Whether TILEWRIGHT_RESIDENT says wherever columns fit, "1" or "on", or never, "0" or "off"; none
-/// where it is unset.
-/// @throws Error with code usage for anything else
+/// where it is unset or empty.
+/// @throws Error as switch_variable
 std::optional<bool> forced_resident();
 
 /// Query heads of an item of that kernel, all that share a head of k and v or a whole share of

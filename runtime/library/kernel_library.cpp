@@ -18,6 +18,7 @@
 #include "base/error.hpp"
 #include "base/log_file.hpp"
 #include "base/report.hpp"
+#include "base/switch_variable.hpp"
 #include "cache/bundles.hpp"
 #include "cache/remote_cache.hpp"
 #include "generator/render/templates.hpp"
@@ -349,22 +350,18 @@ std::shared_ptr<const cache::Bundles> default_bundles(const DiagnosticsSink& dia
 }
 
 bool jit_is_allowed() {
-  const char* const value = std::getenv("TILEWRIGHT_JIT");
-  if (!value) return true;
-  const std::string_view text = value;  // set and empty: perhaps an "off" that a script lost
-  if (text == "on") return true;
-  if (text == "off") return false;
-  throw Error(ErrorCode::usage, fmt::format("TILEWRIGHT_JIT is \"{}\"", text),
-              "set it to \"off\" to forbid compiling, or unset it");
+  constexpr const char* kName = "TILEWRIGHT_JIT";
+  constexpr const char* kHint = "set it to \"off\" to forbid compiling, or unset it";
+  const char* const value = std::getenv(kName);
+  // Other switches that are empty are unset. This one may be an "off" that a script lost.
+  if (value && !*value) throw Error(ErrorCode::usage, fmt::format("{} is \"\"", kName), kHint);
+  return switch_variable(kName, kHint).value_or(true);
 }
 
 bool line_info_is_wanted() {
-  const char* const value = std::getenv("TILEWRIGHT_LINEINFO");
-  const std::string_view text = value ? value : "";
-  if (text == "1") return true;
-  if (text.empty() || text == "0") return false;
-  throw Error(ErrorCode::usage, fmt::format("TILEWRIGHT_LINEINFO is \"{}\"", text),
-              "set it to 1 for the lines of GPU kernels in profilers, or unset it");
+  return switch_variable("TILEWRIGHT_LINEINFO",
+                         "set it to \"1\" for the lines of GPU kernels in profilers, or unset it")
+      .value_or(false);
 }
 
 KernelSource requested_source(const SpecFacts& facts, const Target& target, const KernelVariant& id,

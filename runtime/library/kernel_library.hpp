@@ -25,12 +25,12 @@ Toolchain with_defaults(Toolchain toolchain);
 /// @param diagnostics hears what is wrong with them, unless an earlier caller's sink did
 std::shared_ptr<const cache::Bundles> default_bundles(const DiagnosticsSink& diagnostics);
 
-/// Whether TILEWRIGHT_JIT lets kernels be compiled: unset, "on" or "off".
-/// @throws Error with code usage for anything else
+/// Whether TILEWRIGHT_JIT lets kernels be compiled: unless it is "0" or "off".
+/// @throws Error with code usage for another value than those, "1" and "on", an empty one too
 bool jit_is_allowed();
 
-/// Whether TILEWRIGHT_LINEINFO asks for the lines of GPU kernels: unset, "0" or "1".
-/// @throws Error with code usage for anything else
+/// Whether TILEWRIGHT_LINEINFO asks for the lines of GPU kernels: where it is "1" or "on".
+/// @throws Error as switch_variable
 bool line_info_is_wanted();
 
 /// A kernel as caches are asked for it, with the options that the toolchain adds.

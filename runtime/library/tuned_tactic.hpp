@@ -32,7 +32,7 @@ struct DeviceKind {
 };
 
 /// Whether what is remembered is used: unless TILEWRIGHT_TUNED is "0" or "off".
-/// @throws Error with code usage for another value than those, "1" and "on"
+/// @throws Error as switch_variable
 bool uses_tuned_tactics();
 
 /// What is remembered of a spec (its tactic, name, scale and hints aside) in the bundles, then in

@@ -6,7 +6,7 @@
 
 using namespace tilewright;
 
-TEST_CASE("switch variable: on, off, unset, and nothing else") {
+TEST_CASE("switch variable: on, off, unset or empty, and nothing else") {
   const char* const name = "TILEWRIGHT_TEST_SWITCH";
   const auto said = [&](const char* value) {
     ::setenv(name, value, 1);
@@ -19,7 +19,8 @@ TEST_CASE("switch variable: on, off, unset, and nothing else") {
   CHECK_THROWS_WITH(said("perhaps"),
                     Catch::Matchers::ContainsSubstring("TILEWRIGHT_TEST_SWITCH is \"perhaps\"") &&
                         Catch::Matchers::ContainsSubstring("set it to 0 or 1"));
-  CHECK_THROWS(said(""));
+  CHECK_THROWS(said("ON"));
+  CHECK_FALSE(said("").has_value());
   ::unsetenv(name);
   CHECK_FALSE(switch_variable(name, "").has_value());
 }

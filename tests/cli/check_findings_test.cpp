@@ -213,6 +213,55 @@ TEST_CASE("cli: check gives one hint for all reads that pass the ends of a buffe
                         "them all\n"));
 }
 
+TEST_CASE("cli: check says what a longer buffer does not hold") {
+  const Folder folder;
+  const auto check = [&](const std::string& read, const std::string& shape,
+                         const std::vector<std::string>& more = {}) {
+    const std::string spec = folder.write(
+        "s.json", R"json({"dtype": "f32", "head_dim": 16, "score_mod": "score + )json" + read +
+                      R"json(", "buffers": {"x": {"dtype": "f32", "shape": )json" + shape + "}}}");
+    std::vector<std::string> words = {"check", spec, "--inputs", "random:1,1,1,4,70"};
+    words.insert(words.end(), more.begin(), more.end());
+    return on_cpu(words).out;
+  };
+  CHECK_THAT(
+      check("x[kv_idx - q_idx]", "[null]"),
+      ContainsSubstring("hint: dimension 0 of \"x\" was read at -3 to 69: no extent holds "
+                        "what is below 0, and one of 73 holds all where the snippet adds 3\n"));
+  CHECK_THAT(check("x[q_idx - 9]", "[null]"),
+             ContainsSubstring("hint: dimension 0 of \"x\" was read at -9 to -6: no extent holds "
+                               "what is below 0\n"));
+  CHECK_THAT(
+      check("x[kv_idx + 2]", R"(["kv_len"])"),
+      ContainsSubstring("hint: dimension 0 of \"x\" is kv_len, 70 in this call, and was read "
+                        "at 70 to 71: no other extent fits it\n"));
+  CHECK_THAT(
+      check("x(q_idx + 2, kv_idx)", R"(["q_len", null])"),
+      ContainsSubstring("hint: --buffer x=70 holds those of dimension 1; dimension 0 of \"x\" "
+                        "is q_len, 4 in this call, and was read at 4 to 5: no other extent "
+                        "fits it\n"));
+  CHECK_THAT(check("x(q_idx + 2, kv_idx)", "[3, 64]"),
+             ContainsSubstring("hint: a \"shape\" of [6, 70] in the spec holds them all\n"));
+  CHECK_THAT(check("x(q_idx + 2, kv_idx)", "[6, 70]"), !ContainsSubstring("warning"));
+  CHECK_THAT(check("x(q_idx + 2, kv_idx)", "[3, null]"),
+             ContainsSubstring(
+                 "hint: a \"shape\" of [6, null] in the spec and --buffer x=70 hold them all\n"));
+  CHECK_THAT(
+      check("x[kv_idx] + x[log2(q_idx - 1.0f)]", "[64]"),
+      ContainsSubstring("no extent holds what is below 0") && !ContainsSubstring("holds them all"));
+  CHECK_THAT(check("x[kv_idx] + x[q_idx > 0 ? 0 : sqrt(q_idx - 1.0f)]", "[64]"),
+             ContainsSubstring("a \"shape\" of [70] in the spec holds all that are numbers\n"));
+  const std::string spec = folder.write("t.json", R"json({"dtype": "f32", "head_dim": 16,
+    "score_mod": "score + x[kv_idx - q_idx]", "buffers": {"x": {"dtype": "f32", "shape": [64]}}})json");
+  const nlohmann::json operation =
+      on_cpu({"check", spec, "--inputs", "random:1,1,1,4,70", "--json"})
+          .json()["undefined"]["operations"][0];
+  CHECK(operation["outside"] ==
+        nlohmann::json(
+            {{"buffer", "x"}, {"dimension", 0}, {"extent", 64}, {"least", -3}, {"greatest", 69}}));
+  CHECK(operation["too_short"].is_null());
+}
+
 TEST_CASE("cli: check advises on dlse only where it may be why a gradient is wrong") {
   const Folder folder;
   const std::string spec = folder.write("s.json", R"json({"dtype": "f32", "head_dim": 16,

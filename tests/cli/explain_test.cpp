@@ -116,6 +116,52 @@ TEST_CASE("cli: explain says whether a call is split, and why") {
   }
 }
 
+TEST_CASE("cli: explain says which kernel serves the prefill of a packed call, and why") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({"dtype": "bf16", "head_dim": 128,
+    "layout": "packed", "mask_mod": "q_idx >= kv_idx"})json");
+  const auto shaped = [&](const std::string& shape, const std::string& target = "sm_90a",
+                          const Environment& environment = {}) {
+    const Ended text = start({"explain", spec, "--target", target, "--shape", shape}, environment);
+    CAPTURE(shape, text.err);
+    REQUIRE(text.status == 0);
+    return text.out;
+  };
+  CHECK_THAT(shaped("64,32,8,256,256"),
+             ContainsSubstring("\nprefill by forward_prefill_resident, which keeps k and v in "
+                               "shared memory: 512 items, each k and v of a sequence for 4 query "
+                               "heads, fill 132 multiprocessors\n"));
+  CHECK_THAT(shaped("64,32,8,256,257"),
+             ContainsSubstring("\nprefill by forward_prefill: its sequences have 257 columns, and "
+                               "shared memory holds k and v of 256\n"));
+  CHECK_THAT(shaped("2,32,8,256,256"),
+             ContainsSubstring("\nprefill by forward_prefill: 64 items of a sequence and a query "
+                               "head, or fewer of more heads, would leave more than a fifth of 132 "
+                               "multiprocessors idle\n"));
+  CHECK_THAT(shaped("1,8,8,512,131072"),
+             ContainsSubstring("\nprefill by forward_prefill_split: its q tiles are split\n"));
+  CHECK_THAT(shaped("64,32,8,1,256"), ContainsSubstring("\nno prefill: the call has so few rows"));
+  CHECK_THAT(
+      shaped("64,32,8,256,256", "sm_80"),
+      ContainsSubstring("\nprefill by forward_prefill: sm_80 has no kernel of this spec that "
+                        "keeps k and v in shared memory\n"));
+  CHECK_THAT(shaped("64,32,8,1,256", "cpu-x86-64-v3"), ContainsSubstring("\nprefill by forward"));
+  CHECK_THAT(shaped("64,32,8,256,256", "sm_90a", {{"TILEWRIGHT_RESIDENT", "off"}}),
+             ContainsSubstring("\nprefill by forward_prefill: TILEWRIGHT_RESIDENT is off\n"));
+  CHECK_THAT(shaped("2,32,8,256,256", "sm_90a", {{"TILEWRIGHT_RESIDENT", "on"}}),
+             ContainsSubstring("_resident, which keeps k and v in shared memory: "
+                               "TILEWRIGHT_RESIDENT is on\n"));
+  const auto json = [&](const std::string& shape) {
+    return start({"explain", spec, "--target", "sm_90a", "--shape", shape, "--json"})
+        .json()
+        .at("prefill");
+  };
+  CHECK(json("64,32,8,256,256").at("kernel") == "forward_prefill_resident");
+  CHECK(json("64,32,8,256,256").at("keeps_kv") == true);
+  CHECK(json("2,32,8,256,256").at("keeps_kv") == false);
+  CHECK(json("64,32,8,1,256").at("kernel").is_null());
+}
+
 TEST_CASE("cli: explain says what a dense call is taken to have") {
   const Folder folder;
   const std::string spec = folder.write("s.json", R"json({"dtype": "bf16", "head_dim": 128,
@@ -131,6 +177,8 @@ TEST_CASE("cli: explain says what a dense call is taken to have") {
   CHECK_THAT(shaped("1,8,8,8192,8192", {"--target", "sm_90a"}).out,
              ContainsSubstring("\nnot split, even with AttentionOptions::decode and a workspace: "
                                "it has 512 q tiles, enough"));
+  CHECK(
+      shaped("1,8,8,512,131072", {"--target", "sm_90a", "--json"}).json().at("prefill").is_null());
   CHECK(shaped("1,8,8,512,131072", {"--target", "sm_90a", "--json"})
             .json()
             .at("split")

@@ -59,7 +59,7 @@ TEST_CASE("cli: doctor says what to do where a library that was named is not the
 TEST_CASE("cli: doctor lists a variable that it does not understand, and is not ready") {
   const char* const variable =
       GENERATE("TILEWRIGHT_CACHE_MAX_SIZE", "TILEWRIGHT_COMPILE_TIMEOUT", "TILEWRIGHT_LINEINFO",
-               "TILEWRIGHT_TUNED", "TILEWRIGHT_RESIDENT");
+               "TILEWRIGHT_JIT", "TILEWRIGHT_TEMPLATES");
   CAPTURE(variable);
   const Ended ended = start({"doctor", "--json"}, {{variable, "junk"}});
   INFO(ended.err);
@@ -72,6 +72,58 @@ TEST_CASE("cli: doctor lists a variable that it does not understand, and is not 
     is_listed = is_listed || (problem.at("fatal") == true && what.starts_with(variable));
   }
   REQUIRE(is_listed);
+}
+
+TEST_CASE("cli: doctor says which calls fail where some do not read a wrong variable") {
+  const auto [variable, broken] = GENERATE(table<std::string, std::string>({
+      {"TILEWRIGHT_TUNED", "is \"junk\", so dense calls of specs without a tactic fail"},
+      {"TILEWRIGHT_RESIDENT",
+       "is \"junk\", so packed calls of sequences with at most 256 columns fail on Hopper GPUs"},
+      {"TILEWRIGHT_DEVICE", ": unknown device \"junk\", so calls that name no device fail"},
+  }));
+  const Ended ended = start({"doctor", "--json"}, {{variable, "junk"}});
+  CAPTURE(variable, ended.out, ended.err);
+  REQUIRE(ended.status == 0);
+  const nlohmann::json facts = ended.json();
+  CHECK(facts.at("ready") == true);
+  bool is_listed = false;
+  for (const nlohmann::json& problem : facts.at("problems")) {
+    const std::string what = problem.at("what");
+    if (!what.starts_with(variable)) continue;
+    is_listed = true;
+    CHECK(problem.at("fatal") == false);
+    CHECK_THAT(what, ContainsSubstring(broken));
+  }
+  CHECK(is_listed);
+  CHECK_THAT(start({"doctor"}, {{variable, "junk"}}).out,
+             ContainsSubstring("\nready, but for the calls named above: kernels run on "));
+}
+
+TEST_CASE("cli: doctor diagnoses the rest where the number of threads is wrong") {
+  const Ended ended = start({"doctor", "--json"}, {{"TILEWRIGHT_THREADS", "junk"}});
+  CAPTURE(ended.out, ended.err);
+  REQUIRE_THAT(ended.out, ContainsSubstring("TILEWRIGHT_THREADS is \\\"junk\\\""));
+  const nlohmann::json facts = ended.json();
+  CHECK(facts.at("cpu").at("threads").is_null());
+  CHECK(facts.at("ready") == facts.at("gpu").at("found"));  // else nothing runs
+}
+
+TEST_CASE("cli: empty switches are unset, but for one that may have been an \"off\"") {
+  const char* const variable =
+      GENERATE("TILEWRIGHT_LINEINFO", "TILEWRIGHT_TUNED", "TILEWRIGHT_RESIDENT");
+  CAPTURE(variable);
+  for (const char* const value : {"", "0", "1", "on", "off"}) {
+    const Ended ended = start({"doctor", "--json"}, {{variable, value}});
+    CAPTURE(value, ended.out);
+    CHECK(ended.status == 0);
+    CHECK_THAT(ended.out, !ContainsSubstring(std::string(variable) + " is"));
+  }
+  const auto jit = [](const char* value) {
+    return start({"doctor", "--json"}, {{"TILEWRIGHT_JIT", value}}).json().at("jit");
+  };
+  CHECK(jit("1") == true);
+  CHECK(jit("0") == false);
+  CHECK(jit("").is_null());
 }
 
 TEST_CASE("cli: a compiler that fails, talks nonsense, writes nothing or hangs is an error") {

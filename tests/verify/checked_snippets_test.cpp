@@ -155,8 +155,15 @@ TEST_CASE(
   CHECK(found[0].too_short->dimension == 0);
   CHECK(found[0].too_short->needed == 133);
   spec.score_mod = "score + bias[kv_idx - q_idx]";  // which no extent holds
-  REQUIRE(found_in(spec, shape).size() == 1);
-  CHECK_FALSE(found_in(spec, shape)[0].too_short);
+  const std::vector<UndefinedOperation> both_ends = found_in(spec, shape);
+  REQUIRE(both_ends.size() == 1);
+  CHECK_FALSE(both_ends[0].too_short);
+  REQUIRE(both_ends[0].outside);
+  CHECK(both_ends[0].outside->extent == 64);
+  CHECK(both_ends[0].outside->least == -63);
+  CHECK(both_ends[0].outside->greatest == 69);
+  CHECK_THAT(both_ends[0].message,
+             ContainsSubstring("is outside its extent 64, as are others from -63 to 69; it is "));
   spec.score_mod = "score + bias[kv_idx + 100000000]";  // whose table would have 400 MB
   CHECK_FALSE(found_in(spec, shape)[0].too_short);
   spec.score_mod = "score + bias(0, kv_idx)";
@@ -164,7 +171,47 @@ TEST_CASE(
   REQUIRE(found_in(spec, shape).size() == 1);
   CHECK(found_in(spec, shape)[0].too_short->dimension == 1);
   CHECK(found_in(spec, shape)[0].too_short->needed == 70);
-  spec.buffers["bias"].shape = {2, 64};  // which the spec fixes
+  spec.buffers["bias"].shape = {2, 64};  // which the spec fixes, and may fix otherwise
   REQUIRE(found_in(spec, shape).size() == 1);
-  CHECK_FALSE(found_in(spec, shape)[0].too_short);
+  REQUIRE(found_in(spec, shape)[0].too_short);
+  CHECK(found_in(spec, shape)[0].too_short->needed == 70);
+  spec.buffers["bias"].shape = {2, NamedDim::q_len};  // which the call fixes
+  const std::vector<UndefinedOperation> named = found_in(spec, shape);
+  REQUIRE(named.size() == 1);
+  CHECK_FALSE(named[0].too_short);
+  REQUIRE(named[0].outside);
+  CHECK(named[0].outside->dimension == 1);
+  CHECK(named[0].outside->greatest == 69);
+}
+
+TEST_CASE("checked snippets: one error names every trusted read outside and what would hold all") {
+  Spec spec = spec_of(SnippetKind::score_mod,
+                      "score + x[kv_idx + 7] + x[2 * kv_idx + 1] +\n"
+                      "y(q_idx, kv_idx - q_idx) + z[kv_idx + 1]",
+                      Bounds::trusted);
+  spec.buffers["y"] = {.dtype = f32, .shape = {FreeDim{}, FreeDim{}}, .bounds = Bounds::trusted};
+  spec.buffers["z"] = {.dtype = f32, .shape = {NamedDim::kv_len}, .bounds = Bounds::trusted};
+  const Error error = error_of(spec);
+  CHECK_THAT(error.message(), ContainsSubstring("index 8 of buffer \"x\" is outside its extent 8"));
+  CHECK_THAT(error.hint(),
+             ContainsSubstring("; or make dimension 0 of \"x\" 12 long (\"shape\" in the spec)"));
+  std::string notes;
+  for (const std::string& note : error.notes()) notes += note + "\n";
+  CHECK_THAT(
+      notes,
+      ContainsSubstring("so would score_mod:1:25: index 9 of buffer \"x\"") &&
+          ContainsSubstring("so would score_mod:2:1: index -1 of dimension 1 of buffer \"y\"") &&
+          ContainsSubstring("; dimension 1 of \"y\" was read at -2 to -1: no extent holds what is "
+                            "below 0\n") &&
+          ContainsSubstring("dimension 0 of \"z\" is kv_len, 5 in this call, and was read at 5: no "
+                            "other extent fits it\n"));
+}
+
+TEST_CASE("checked snippets: a trusted read below 0 alone has no extent as an alternative") {
+  Spec spec = spec_of(SnippetKind::score_mod, "score + x[kv_idx - 1]", Bounds::trusted);
+  CHECK_THAT(
+      error_of(spec).hint(),
+      ContainsSubstring("; dimension 0 of \"x\" was read at -1: no extent holds what is below "
+                        "0") &&
+          !ContainsSubstring("or dimension"));
 }
