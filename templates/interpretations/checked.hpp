@@ -24,9 +24,24 @@ struct tw_Element {
 
 static __thread tw_Element tw_element;
 
+// Whether two findings are of the same kind, place and dimension.
+TW_INLINE bool tw_are_alike(const Finding& a, const Finding& b) {
+  return a.kind == b.kind && a.line == b.line && a.column == b.column && a.offset == b.offset &&
+         a.dimension == b.dimension && a.snippet == b.snippet;
+}
+
+TW_INLINE void tw_widen(Finding& known, const Finding& finding) {
+  if (finding.least < known.least) known.least = finding.least;
+  if (finding.greatest > known.greatest) known.greatest = finding.greatest;
+}
+
+// A loop's reads at one place are one finding.
 TW_NOINLINE void tw_add_finding(Finding finding) {
-  if (tw_element.count == tw_Element::kCapacity) return;
   finding.snippet = tw_element.snippet;
+  for (int i = 0; i < tw_element.count; ++i) {
+    if (tw_are_alike(tw_element.findings[i], finding)) return tw_widen(tw_element.findings[i], finding);
+  }
+  if (tw_element.count == tw_Element::kCapacity) return;
   tw_element.findings[tw_element.count++] = finding;
 }
 
@@ -85,18 +100,10 @@ struct tw_Findings {
   }
   void unlock() { __atomic_clear(&locked, __ATOMIC_RELEASE); }
 
-  static void widen(Finding& known, const Finding& finding) {
-    if (finding.least < known.least) known.least = finding.least;
-    if (finding.greatest > known.greatest) known.greatest = finding.greatest;
-  }
-
   void add(const Finding& finding) {
     for (int i = 0; i < count; ++i) {
-      if (items[i].kind == finding.kind && items[i].line == finding.line &&
-          items[i].column == finding.column && items[i].offset == finding.offset &&
-          items[i].dimension == finding.dimension && items[i].kept == finding.kept &&
-          items[i].snippet == finding.snippet) {
-        return widen(items[i], finding);
+      if (tw_are_alike(items[i], finding) && items[i].kept == finding.kept) {
+        return tw_widen(items[i], finding);
       }
     }
     if (count < kCapacity) items[count++] = finding;

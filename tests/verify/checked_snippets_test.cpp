@@ -215,3 +215,17 @@ TEST_CASE("checked snippets: a trusted read below 0 alone has no extent as an al
                         "0") &&
           !ContainsSubstring("or dimension"));
 }
+
+TEST_CASE("checked snippets: the extent holds all rounds of a loop") {
+  Spec spec = spec_of(SnippetKind::score_mod,
+                      "float sum = 0;\n"
+                      "for (int j = 0; j < 200; ++j) sum += bias[j] + bias[j - 1 + 1];\n"
+                      "return score + sum;");
+  spec.buffers["bias"] = {.dtype = f32, .shape = {FreeDim{}}};
+  const std::vector<UndefinedOperation> found = found_in(spec);
+  REQUIRE(found.size() == 2);
+  for (const UndefinedOperation& operation : found) {
+    REQUIRE(operation.too_short);
+    CHECK(operation.too_short->needed == 200);
+  }
+}
