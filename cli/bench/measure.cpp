@@ -161,7 +161,9 @@ std::shared_ptr<const PreparedCall::Tensors> PreparedCall::make_tensors(const Wo
 
 KernelVariant PreparedCall::variant() const {
   KernelVariant kernel = kernel_of_calls(attention_, shape());
-  if (plan_) {
+  if (plan_ && plan_->state().decodes_all()) {
+    kernel.rows = KernelRows::decode;
+  } else if (plan_) {
     kernel.split = plan_->state().split_parts() > 1;
     kernel.resident = plan_->state().resident_heads() > 0;
   }

@@ -84,6 +84,12 @@ struct PlanState {
 
   /// abi::SplitWork::parts of prefill. Parts depend on the call's sizes, and a row's bits on parts.
   int split_parts() const;
+  /// Whether no sequence is left for prefill, whatever the device's lengths are. Where rows of
+  /// tiles begin at positions, a sequence may have rows of two.
+  bool decodes_all() const {
+    return geometry.decode_blocks > 0 && !positions && shape.max_q_len <= geometry.decode_q_len &&
+           shape.max_q_len <= geometry.block[0];
+  }
   /// abi::DecodeWork::blocks.
   int decode_blocks() const;
   /// abi::DecodeWork::keeps_items_whole.

@@ -13,13 +13,6 @@ namespace {
 
 namespace cuda_abi = tilewright::abi::cuda;
 
-// Whether no sequence is left for prefill, whatever the device's lengths are. Where rows of tiles
-// begin at positions, a sequence may have rows of two.
-bool all_are_decoded(const PlanState& plan) {
-  return !plan.positions && plan.shape.max_q_len <= plan.geometry.decode_q_len &&
-         plan.shape.max_q_len <= plan.geometry.block[0];
-}
-
 abi::SplitWork split_work(const PlanState& plan) {
   const PlanGeometry& geometry = plan.geometry;
   return {.partial = reinterpret_cast<float*>(plan.memory + geometry.split_partial),
@@ -158,7 +151,7 @@ void launch_packed_forward(const LaunchScope& on, const ForwardCall& call, const
   cuda_abi::PackedForwardArguments arguments = packed_arguments(on, call, plan);
   SnippetParameter snippet(bindings.cuda_arguments(), call.shape, pages_of(on, call, plan));
   if (plan.geometry.decode_blocks > 0) launch_packed_decode(on, call, plan, arguments, snippet);
-  if (!all_are_decoded(plan)) launch_prefill(on, call, plan, bindings, arguments, snippet);
+  if (!plan.decodes_all()) launch_prefill(on, call, plan, bindings, arguments, snippet);
 }
 
 }  // namespace tilewright::cuda

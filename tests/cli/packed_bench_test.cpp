@@ -56,6 +56,14 @@ TEST_CASE("cli packed bench: --batch-invariant is for packed calls") {
   require_refused(bench({"--suite", "mods", "--batch-invariant"}), "is for packed ones");
 }
 
+TEST_CASE("cli packed bench: a step of decoding says which kernel serves it") {
+  const Folder folder;
+  const auto row = rows_of(bench({"--spec", folder.write("s.json", kPacked), "--inputs",
+                                  "random:2,1/1:60x2", "--json"}))
+                       .at(0);
+  CHECK(row.at("kernel") == (device() == "cpu" ? "forward" : "forward_decode"));
+}
+
 TEST_CASE("cli packed bench: --splits is a number of parts") {
   const Folder folder;
   const std::string spec = folder.write("s.json", kPacked);
