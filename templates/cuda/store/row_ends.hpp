@@ -53,18 +53,21 @@ TW_INLINE float natural_logarithm(float x) { return kExactSoftmax ? ::logf(x) : 
 // Each row's by one of the lanes that share it.
 TW_INLINE void store_lse(const ForwardArguments& arguments, const SnippetArguments& call,
                          const QTile& q_tile, const LseParts& parts) {
-  static_assert(kRows <= kLanesSharingRow, "a lane stores one row");
-  const int own = lane_of_row();
-  const int row = q_tile.first_row + row_of(own);
-  if (!kHasLse || own >= kRows || row >= q_tile.q_len(call)) return;
-  float sum = parts.sum[0], greatest = parts.greatest[0];
+  if (!kHasLse) return;
 #pragma unroll
-  for (int i = 1; i < kRows; ++i) {
-    sum = i == own ? parts.sum[i] : sum;
-    greatest = i == own ? parts.greatest[i] : greatest;
+  for (int first = 0; first < kRows; first += kLanesSharingRow) {
+    const int own = first + lane_of_row();
+    const int row = q_tile.first_row + row_of(own);
+    if (own >= kRows || row >= q_tile.q_len(call)) continue;
+    float sum = parts.sum[first], greatest = parts.greatest[first];
+#pragma unroll
+    for (int i = first + 1; i < min(first + kLanesSharingRow, kRows); ++i) {
+      sum = i == own ? parts.sum[i] : sum;
+      greatest = i == own ? parts.greatest[i] : greatest;
+    }
+    arguments.lse[q_tile.lse_begin(call, q_tile.b, q_tile.h) + row] =
+        sum == 0.0f ? -kInfinity : greatest + natural_logarithm(sum);
   }
-  arguments.lse[q_tile.lse_begin(call, q_tile.b, q_tile.h) + row] =
-      sum == 0.0f ? -kInfinity : greatest + natural_logarithm(sum);
 }
 
 // What becomes of a thread's rows of O.
