@@ -202,6 +202,7 @@ class Attention {
   /// captured in a CUDA graph.
   /// @throws Error with code tensor for a wrong rank, shape, dtype, stride, a missing or extra lse,
   ///         or a workspace that is too small, misaligned, or overlaps a tensor;
+  ///         with code usage for options.splits below 0;
   ///         with code block_mask where the spec has a mask_mod, or options.takes_block_mask is set
   void forward(const ForwardTensors& tensors, const Bindings& bindings = {},
                const ForwardOptions& options = {}) const;
@@ -296,10 +297,10 @@ class Attention {
   ///                                {.workspace = memory});
   ///     attention.forward({.q = q, .k = k, .v = v, .out = out}, plan);
   /// With options.positions lists over positions take mask_mod's place in deciding tiles.
-  /// @throws Error with code usage where the spec is not packed; with code tensor for a wrong
-  ///         shape, tensor or workspace; for positions as position_fingerprint, with code
-  ///         block_mask where they were built from something else, with code usage where
-  ///         sequences.kv_offset is given with them
+  /// @throws Error with code usage where the spec is not packed, and for options.splits below 0;
+  ///         with code tensor for a wrong shape, tensor or workspace; for positions as
+  ///         position_fingerprint, with code block_mask where they were built from something else,
+  ///         with code usage where sequences.kv_offset is given with them
   Plan plan(const PackedShape& shape, const Sequences& sequences, const Bindings& bindings,
             const PlanOptions& options) const;
 
