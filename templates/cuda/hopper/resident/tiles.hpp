@@ -111,8 +111,8 @@ class ResidentTiles {
   KvPlace place_;
 };
 
-// In place of OneRun: every tile says for itself whether elements of it may be dropped. What a warpgroup stored last, its
-// unit before, is given back while the first products of the unit at hand run: by then it is stored.
+// In place of OneRun: every tile says for itself whether elements of it may be dropped. What a warpgroup stored last,
+// its unit before, is given back while the first products of the unit at hand run: by then it is stored.
 class TilesOneByOne {
  public:
   __forceinline__ explicit TilesOneByOne(int) {}
