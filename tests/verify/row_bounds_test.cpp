@@ -18,7 +18,7 @@ using namespace tilewright::verify;
 
 namespace {
 
-constexpr std::int64_t kRows = test::kSmallRows, kDim = test::kSmallDim, kWildRow = 7;
+constexpr std::int64_t kDim = test::kSmallDim, kWildRow = 7;
 constexpr Shape kSmall = test::kSmallShape;
 using test::options_on_cpu;
 
