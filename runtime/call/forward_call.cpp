@@ -16,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/printable_number.hpp"
 #include "generator/spec/number_range.hpp"
+#include "runtime/call/split_parts.hpp"
 #include "runtime/call/tensor_role.hpp"
 
 namespace tilewright {
