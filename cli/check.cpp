@@ -145,10 +145,10 @@ class CheckVerb : public Verb {
     CheckSizes sizes = sizes_of(spec, inputs);
     sizes.results += (beside_.empty() ? 0 : 1) + (expect_.empty() ? 0 : 1);
     require_memory_for(bytes_of_check(sizes), "the reference and naive results");
-    verify::CheckOptions options;
-    options.attention.device = device;
-    options.attention.kernels = command_line_toolchain();
-    options.attention.decode = gains_from_decode(spec, inputs.shape(), device);
+    verify::CheckOptions options{
+        .attention = {.device = device,
+                      .kernels = command_line_toolchain(),
+                      .decode = gains_from_decode(spec, inputs.shape(), device)}};
     if (!beside_.empty()) options.compared_with = Device::parse(beside_);
     ExpectedResult theirs;
     if (!expect_.empty()) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -430,11 +431,14 @@ class DoctorVerb : public Verb {
     for (const Problem& problem : diagnosis.problems) {
       text += fmt::format("problem: {}\n  what to do: {}\n", problem.what, problem.advice);
     }
+    const auto fatal_problems = std::ranges::count_if(diagnosis.problems, &Problem::fatal);
     text += diagnosis.ready()
                 ? fmt::format("ready{}: kernels run on {}\n",
                               diagnosis.all_calls_run() ? "" : ", but for the calls named above",
                               device_of_calls())
-                : "not ready: nothing can run before the problem above is mended\n";
+                : fmt::format("not ready: nothing can run before the {} above {} mended\n",
+                              fatal_problems == 1 ? "problem" : "problems",
+                              fatal_problems == 1 ? "is" : "are");
     print(text);
   }
 

@@ -138,7 +138,7 @@ TensorFile read_tensors(const std::string& path, const FileNames& names) {
   TensorFile file = read_safetensors(path, read);
   for (const std::string& name : file.skipped) {
     if (contains(names.ignored, name)) continue;
-    // A name that the file has already was not misspelt: beside pages, kv_begin is no q_begin.
+    // Who gave a tensor did not misspell its name: a paged file's kv_begin is not meant as q_begin.
     std::vector<std::string> others = read;
     std::erase_if(others, [&](const std::string& other) { return file.tensors.contains(other); });
     const std::string hint = did_you_mean(name, others);

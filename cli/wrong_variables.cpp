@@ -13,35 +13,25 @@
 #include "runtime/library/tuned_tactic.hpp"
 
 namespace tilewright::cli {
-namespace {
-
-// "TILEWRIGHT_DEVICE: unknown device "junk"", where the message is of any device.
-std::string with_name(std::string_view variable, const std::string& message) {
-  return message.starts_with(variable) ? message : fmt::format("{}: {}", variable, message);
-}
-
-}  // namespace
 
 std::vector<WrongVariable> wrong_variables(bool has_gpu) {
   std::vector<WrongVariable> wrong;
   // broken: the calls that read the variable; empty if all do
-  const auto try_to_read = [&](std::string_view variable, const auto& read,
-                               std::string_view broken) {
+  const auto try_to_read = [&](const auto& read, std::string_view broken) {
     try {
       static_cast<void>(read());
     } catch (const Error& error) {
-      const std::string message = with_name(variable, error.message());
+      const std::string& message = error.message();
       wrong.push_back({broken.empty() ? message : fmt::format("{}, so {}", message, broken),
                        error.hint(), broken.empty()});
     }
   };
-  try_to_read("TILEWRIGHT_LINEINFO", line_info_is_wanted, "");
-  try_to_read("TILEWRIGHT_TEMPLATES", default_template_loader, "");
-  try_to_read("TILEWRIGHT_THREADS", ThreadPool::default_size,
-              has_gpu ? "calls on the CPU fail" : "");
-  try_to_read("TILEWRIGHT_DEVICE", Device::automatic, "calls that name no device fail");
-  try_to_read("TILEWRIGHT_TUNED", uses_tuned_tactics, "dense calls of specs without a tactic fail");
-  try_to_read("TILEWRIGHT_RESIDENT", forced_resident,
+  try_to_read(line_info_is_wanted, "");
+  try_to_read(default_template_loader, "");
+  try_to_read(ThreadPool::default_size, has_gpu ? "calls on the CPU fail" : "");
+  try_to_read(Device::automatic, "calls that name no device fail");
+  try_to_read(uses_tuned_tactics, "dense calls of specs without a tactic fail");
+  try_to_read(forced_resident,
               "packed calls of sequences with at most 256 columns fail on Hopper GPUs");
   return wrong;
 }

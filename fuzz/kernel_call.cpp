@@ -12,16 +12,14 @@ ForwardOptions options_of(const Problem& problem) {
   if (problem.sequences) return {.scale = problem.scale};
   return {.q_offset = problem.shape.q_offset,
           .kv_offset = problem.shape.kv_offset,
-          .scale = problem.scale};
+          .scale = problem.scale,
+          .splits = problem.splits};
 }
 
 void forward(const Attention& attention, const Problem& problem, const ForwardTensors& tensors,
              const Bindings& bindings, const KernelCall& call) {
   ForwardOptions options = options_of(problem);
-  if (call.workspace) {
-    options.workspace = call.workspace->view();
-    options.splits = problem.splits;
-  }
+  if (call.workspace) options.workspace = call.workspace->view();
   if (call.plan) {
     attention.forward(tensors, call.plan->plan(), bindings, options);
   } else if (call.mask) {

@@ -62,6 +62,20 @@ OutsideIndices merged(const OutsideIndices& known, const OutsideIndices& other) 
   return both;
 }
 
+// Where no table has all extents that its dimensions need.
+void refuse_great_table(const std::string& buffer, BufferEnds& ends) {
+  double elements = 1;
+  std::vector<std::int64_t> extents;
+  for (const auto& [dimension, extent] : ends.needed) {
+    extents.push_back(extent);
+    elements *= static_cast<double>(extent);
+  }
+  if (elements <= kLongest) return;
+  ends.unheld.push_back(fmt::format("\"{}\" would need {} elements, and no table has more than {}",
+                                    buffer, fmt::join(extents, " x "), kLongest));
+  ends.needed.clear();
+}
+
 }  // namespace
 
 std::string range_text(std::int64_t least, std::int64_t greatest) {
@@ -97,6 +111,7 @@ std::map<std::string, BufferEnds> find_buffer_ends(const Spec& spec,
       of_buffer.unheld.push_back(why_unheld(spec, outside));
     }
   }
+  for (auto& [buffer, of_buffer] : ends) refuse_great_table(buffer, of_buffer);
   return ends;
 }
 

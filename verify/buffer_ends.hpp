@@ -22,7 +22,7 @@ std::optional<std::int64_t> needed_extent(const Spec& spec, const OutsideIndices
 /// What reads of one buffer asked for outside of it, of all places in a spec's snippets.
 struct BufferEnds {
   std::map<int, std::int64_t> needed = {};  ///< by dimension: the extent that holds all its indices
-  std::vector<std::string> unheld = {};     ///< a clause for each dimension without such an extent
+  std::vector<std::string> unheld = {};     ///< clauses: why no such extent
   bool reads_nan = false;                   ///< no extent holds it
 };
 

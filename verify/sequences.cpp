@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "runtime/call/staged_plan.hpp"
+
 namespace tilewright::verify {
 namespace {
 

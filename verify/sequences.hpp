@@ -5,9 +5,12 @@
 #include <vector>
 
 #include "../runtime/api/sequences.hpp"
-#include "../runtime/call/staged_plan.hpp"
 #include "../templates/abi/cpu.hpp"
 #include "problem.hpp"
+
+namespace tilewright {
+struct PlanWishes;
+}
 
 namespace tilewright::verify {
 

@@ -27,25 +27,28 @@ const std::vector<SuiteOptions>& options_of_suites() {
   static const auto& kRows = *new std::vector<SuiteOptions>{
       {"dense",
        {"--spec", "--inputs", "--buffers", "--only", "--dtype", "--head-dim", "--batch", "--heads",
-        "--kv-heads", "--q-len", "--kv-len", "--threads", "--budget-ms", "--seed", "--hot"}},
+        "--kv-heads", "--q-len", "--kv-len", "--threads", "--budget-ms", "--seed", "--hot",
+        "--splits"}},
       {"mods",
        {"--spec", "--buffers", "--only", "--dtype", "--head-dim", "--batch", "--heads",
-        "--kv-heads", "--q-len", "--kv-len", "--threads", "--budget-ms", "--seed", "--hot"}},
+        "--kv-heads", "--q-len", "--kv-len", "--threads", "--budget-ms", "--seed", "--hot",
+        "--splits"}},
       {"growth",
        {"--spec", "--buffers", "--only", "--dtype", "--head-dim", "--batch", "--heads",
-        "--kv-heads", "--q-len", "--threads", "--budget-ms", "--seed", "--hot"}},
+        "--kv-heads", "--q-len", "--threads", "--budget-ms", "--seed", "--hot", "--splits"}},
       {"masks",
        {"--spec", "--buffers", "--batch", "--heads", "--kv-heads", "--q-len", "--kv-len",
         "--threads", "--budget-ms", "--seed"}},
       {"serving",
        {"--spec", "--inputs", "--buffers", "--only", "--dtype", "--head-dim", "--heads",
-        "--kv-heads", "--q-len", "--threads", "--budget-ms", "--seed", "--hot",
-        "--batch-invariant"}},
+        "--kv-heads", "--q-len", "--threads", "--budget-ms", "--seed", "--hot", "--batch-invariant",
+        "--splits"}},
       {"paged",
        {"--only", "--dtype", "--head-dim", "--heads", "--kv-heads", "--q-len", "--threads",
-        "--budget-ms", "--seed", "--hot", "--batch-invariant"}},
+        "--budget-ms", "--seed", "--hot", "--batch-invariant", "--splits"}},
       {"launch",
-       {"--spec", "--buffers", "--threads", "--budget-ms", "--seed", "--batch-invariant"}},
+       {"--spec", "--buffers", "--threads", "--budget-ms", "--seed", "--batch-invariant",
+        "--splits"}},
       {"compile", {"--spec", "--dtype", "--head-dim"}},
       {"start", {"--spec", "--dtype", "--head-dim", "--budget-ms"}},
       {"context_parallel",
@@ -56,17 +59,18 @@ const std::vector<SuiteOptions>& options_of_suites() {
         "--kv-heads", "--q-len", "--kv-len", "--threads", "--budget-ms", "--seed",
         "--deterministic", "--repeats"}},
       {"splits",
-       {"--only", "--dtype", "--head-dim", "--threads", "--budget-ms", "--seed", "--hot"}},
+       {"--only", "--dtype", "--head-dim", "--threads", "--budget-ms", "--seed", "--hot",
+        "--splits"}},
   };
   return kRows;
 }
 
 // A request names its spec and may name sizes. Where it names none, the command line's apply.
 const Options& options_of_serve() {
-  static const auto& kNames =
-      *new Options{"--serve",  "--keep",  "--device", "--json",      "--verbose",
-                   "--inputs", "--batch", "--heads",  "--kv-heads",  "--q-len",
-                   "--kv-len", "--seed",  "--hot",    "--budget-ms", "--batch-invariant"};
+  static const auto& kNames = *new Options{
+      "--serve", "--keep",      "--device",          "--json",  "--verbose", "--inputs",
+      "--batch", "--heads",     "--kv-heads",        "--q-len", "--kv-len",  "--seed",
+      "--hot",   "--budget-ms", "--batch-invariant", "--splits"};
   return kNames;
 }
 

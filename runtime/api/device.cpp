@@ -36,11 +36,23 @@ int gpu_ordinal(std::string_view name) {
   return ordinal;
 }
 
+Device device_of_variable(std::string_view named) {
+  try {
+    return Device::parse(named);
+  } catch (const Error& error) {
+    const bool is_name = error.code() == ErrorCode::usage;  // else the device is not there
+    throw Error({.code = error.code(),
+                 .message = fmt::format("{}: {}", kVariable, error.message()),
+                 .notes = error.notes(),
+                 .hint = is_name ? error.hint() : "unset it, or set it to \"cpu\""});
+  }
+}
+
 }  // namespace
 
 Device Device::automatic() {
   const char* named = std::getenv(kVariable);
-  if (named && *named && std::string_view(named) != "auto") return parse(named);
+  if (named && *named && std::string_view(named) != "auto") return device_of_variable(named);
   static const bool has_gpu = cuda::why_not_available().empty();
   return has_gpu ? Device(Kind::cuda, 0) : cpu();
 }

@@ -262,6 +262,18 @@ TEST_CASE("cli: check says what a longer buffer does not hold") {
   CHECK(operation["too_short"].is_null());
 }
 
+TEST_CASE("cli: check proposes no table that is too large as a whole") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"json({"dtype": "f32", "head_dim": 16,
+    "score_mod": "score + x(kv_idx * 1000, q_idx * 1000)",
+    "buffers": {"x": {"dtype": "f32", "shape": [null, null]}}})json");
+  const Ended ended = on_cpu({"check", spec, "--inputs", "random:1,1,1,20,30"});
+  CHECK_THAT(
+      ended.out + ended.err,
+      ContainsSubstring("hint: \"x\" would need 29001 x 19001 elements, and no table has more"
+                        " than 16777216\n"));
+}
+
 TEST_CASE("cli: check advises on dlse only where it may be why a gradient is wrong") {
   const Folder folder;
   const std::string spec = folder.write("s.json", R"json({"dtype": "f32", "head_dim": 16,

@@ -74,6 +74,18 @@ TEST_CASE("cli: doctor lists a variable that it does not understand, and is not 
   REQUIRE(is_listed);
 }
 
+TEST_CASE("cli: a call that names its device does not read TILEWRIGHT_DEVICE") {
+  const Folder folder;
+  const std::string spec = folder.write("s.json", R"({"dtype": "f32", "head_dim": 16})");
+  const Environment wrong = {{"TILEWRIGHT_DEVICE", "junk"}};
+  const std::vector<std::string> check = {"check", spec, "--inputs", "random:1,1,1,20,20"};
+  std::vector<std::string> on_cpu = check;
+  on_cpu.insert(on_cpu.end(), {"--device", "cpu"});
+  CHECK(start(on_cpu, wrong).status == 0);
+  CHECK_THAT(start(check, wrong).err,
+             ContainsSubstring("TILEWRIGHT_DEVICE: unknown device \"junk\""));
+}
+
 TEST_CASE("cli: doctor says which calls fail where some do not read a wrong variable") {
   const auto [variable, broken] = GENERATE(table<std::string, std::string>({
       {"TILEWRIGHT_TUNED", "is \"junk\", so dense calls of specs without a tactic fail"},

@@ -71,6 +71,7 @@ TEST_CASE("cli packed bench: --splits is a number of parts") {
   INFO(ended.err);
   REQUIRE(ended.status == 0);
   require_refused(bench({"--spec", spec, "--splits", "-1"}), "--splits");
+  require_refused(bench({"--suite", "masks", "--splits", "2"}), "--suite masks takes no --splits");
 }
 
 TEST_CASE("cli packed bench: one call counts the elements that its sequences keep") {

@@ -224,7 +224,7 @@ TEST_CASE("resident k and v: planted faults are seen") {
        ""},
       {"what out held before a unit counts", "cuda/hopper/tile_visits.hpp",
        "!Ring::kBeginsEmpty || !tile.begins", "true"},
-      {"rows that keep nothing beside others are divided by 0", "cuda/hopper/store.hpp",
+      {"the kernel divides empty rows of a warp with other rows by 0", "cuda/hopper/store.hpp",
        "stage_out<true>(", "stage_out<false>("},
       {"a tile is full or empty as its block is", q_producer,
        "if (proof != Proof::undecided) partial ^= bit;", "partial ^= bit;"},

@@ -46,8 +46,8 @@ struct LseParts {
   float greatest[kRows];
 };
 
-// x: the sum of a row's weights. Where these are rounded to be multiplied, to TF32 at the finest, the special function
-// unit's 2^-22 is nothing beside that; logf has 30 instructions, each of which waits for the one before.
+// x: the sum of a row's weights. Where the kernel rounds these to multiply them, to TF32 at the finest, the special
+// function unit's error of 2^-22 is negligible; logf has 30 instructions, each of which waits for the one before.
 TW_INLINE float natural_logarithm(float x) { return kExactSoftmax ? ::logf(x) : kLn2 * tw_math::log2(x); }
 
 // Each row's by one of the lanes that share it.
